@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Door authors
+// SPDX-License-Identifier: MIT
+
+public import Wire
+
+// What a server lets its user see. A log and metrics are built on this and on nothing else.
+
+/// Sees what happens in a server. Called on the loop that it happens on, so it must be quick and must not block.
+public protocol Observer: Sendable {
+  /// One thing happened.
+  func observe(_ event: ServerEvent)
+}
+
+/// What can happen in a server.
+public enum ServerEvent: Sendable {
+  /// A connection was accepted.
+  case accepted(Peer)
+  /// A request was answered and its bytes handed to the kernel, or a refusal was.
+  case answered(AnswerRecord)
+  /// A connection is over.
+  case closed(Peer, CloseReason)
+  /// A connection was reset before any state existed: the gate does not let its network in, or a limit that the wire cannot say.
+  case turnedAway(PeerAddress, TurnAwayReason)
+  /// A handler threw, and its client was told 500.
+  case handlerFailed(Peer, any Error)
+  /// One turn of a loop took longer than 50 ms: something in it blocks.
+  case longTurn(loop: Int, Duration)
+  /// Something that wants an operator's eye, once per spell: descriptors ran out, a listener was reopened.
+  case notice(String)
+}
+
+/// One answered request.
+public struct AnswerRecord: Sendable {
+  /// Who asked.
+  public var peer: Peer
+  /// For whom, if a handler said so (`Context.setOrigin`).
+  public var origin: PeerAddress?
+  /// What was asked, as the wire labels it; empty if no request was made out. Bytes a peer sent.
+  public var label: Bytes
+  /// The answer's status; 0 where the wire has none.
+  public var status: Int
+  /// The answer's bytes, head and all.
+  public var bytes: Int
+  /// From the first byte of the request (on a new connection: from accept) to the answer's last byte handed to the kernel.
+  public var duration: Duration
+  /// Why it was refused, where it was.
+  public var refusal: Refusal?
+}
+
+/// How a connection ended.
+public enum CloseReason: String, Sendable, CaseIterable {
+  /// After its answer, in order.
+  case done
+  /// The client closed without an unfinished request.
+  case clientClosed
+  /// The client closed in the middle of a request, which was dropped.
+  case cutRequest
+  /// Nothing came within the idle deadline.
+  case idle
+  /// A request did not arrive in time (and 408 was said).
+  case arrival
+  /// The client took too little of its answer in time.
+  case stall
+  /// The client did not close within the linger deadline.
+  case linger
+  /// The connection was reset or failed.
+  case reset
+  /// The server stopped.
+  case stopped
+}
+
+/// Why a connection was turned away.
+public enum TurnAwayReason: String, Sendable, CaseIterable {
+  /// Its network is not among the allowed ones.
+  case gate
+  /// A limit of connections, on a wire that speaks only when spoken to or cannot say it.
+  case limit
+  /// The process is out of descriptors.
+  case descriptors
+}

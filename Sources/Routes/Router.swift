@@ -1,0 +1,4 @@
+// SPDX-FileCopyrightText: The Door authors
+// SPDX-License-Identifier: MIT
+
+import Wire
