@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: The Door authors
+# SPDX-License-Identifier: MIT
+#
+# Everything one does with this repository. A target installs what it needs from Debian or Ubuntu and says so; with nothing missing it is quiet.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+ARGS ?=
+SECONDS ?= 60
+SEED ?= 1
+COUNT ?= 100000
+FILTER ?= .
+
+STATIC = .build/static
+UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench fuzz tsan simulate docs static install clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## doord on 127.0.0.1:8757 and [::1]:8757 (ARGS="--port 80 …")
+	@scripts/setup build
+	swift build -c release --product doord
+	exec .build/release/doord $(ARGS)
+
+test: ## every test: unit, black box, simulation, a package that depends on this one
+	@scripts/setup build test
+	swift build --build-tests
+	swift test --skip-build
+	swift build -c release
+	DOORD="$(CURDIR)/.build/release/doord" /usr/bin/python3 -m pytest -q -p no:cacheprovider Tests/BlackBox
+	swift run -c release --skip-build Simulation --seed $(SEED) --count 100000
+	Tests/Dependent/run
+
+lint: ## format of every Swift file, licence lines of every file
+	@scripts/setup lint
+	scripts/lint
+
+bench: ## the table of figures (TARGET=url, COMPARE=revision, ARGS="--quick --only cpu,rss --json FILE")
+	@scripts/setup build bench
+	Benchmarks/bench $(if $(TARGET),--target "$(TARGET)") $(if $(COMPARE),--compare "$(COMPARE)") $(ARGS)
+
+fuzz: ## each fuzz target for SECONDS (60)
+	@scripts/setup build
+	SECONDS=$(SECONDS) Tests/Fuzz/run
+
+tsan: ## unit tests under ThreadSanitizer (FILTER=LoopTests)
+	@scripts/setup build
+	swift test --scratch-path .build/tsan --sanitize=thread --filter '$(FILTER)'
+
+simulate: ## COUNT simulated connections from SEED
+	@scripts/setup build
+	swift run -c release Simulation --seed $(SEED) --count $(COUNT)
+
+docs: ## the libraries' reference, in .build/docs
+	@scripts/setup build
+	scripts/docs
+
+static: ## doord as it is installed: static Swift runtime, stripped, in .build/static
+	@scripts/setup build install
+	swift build -c release --static-swift-stdlib --scratch-path $(STATIC) --product doord
+	strip -o $(STATIC)/doord $(STATIC)/release/doord
+
+install: static ## doord and its systemd units, under DESTDIR and PREFIX (/usr/local)
+	install -D -m 755 $(STATIC)/doord "$(DESTDIR)$(PREFIX)/bin/doord"
+	install -d "$(UNITS)"
+	sed 's|@PREFIX@|$(PREFIX)|g' Packaging/doord.service > "$(UNITS)/doord.service"
+	install -m 644 Packaging/doord.socket "$(UNITS)/doord.socket"
+	chmod 644 "$(UNITS)/doord.service"
+
+clean: ## what was built
+	rm -rf .build Examples/.build Benchmarks/.build Benchmarks/Instructions/.build
