@@ -25,19 +25,4 @@ import Testing
     #expect(throws: Broken.self) { try value.withLock { (_: inout String) throws(Broken) in throw Broken() } }
     #expect(value.withLock { $0 } == "a")
   }
-
-  /// A thread of the test's own, so that it does not depend on how many Swift's pool has.
-  private func startThread(_ body: @escaping @Sendable () -> Void) -> pthread_t {
-    final class Box { let body: @Sendable () -> Void; init(_ body: @escaping @Sendable () -> Void) { self.body = body } }
-    var thread = pthread_t()
-    let box = Unmanaged.passRetained(Box(body)).toOpaque()
-    let result = pthread_create(
-      &thread, nil,
-      { raw in
-        if let raw { Unmanaged<Box>.fromOpaque(raw).takeRetainedValue().body() }
-        return nil
-      }, box)
-    #expect(result == 0)
-    return thread
-  }
 }
