@@ -68,6 +68,9 @@ extension PeerAddress {
     }
   }
 
+  /// A numeric address without a port or brackets, perhaps with a zone.
+  package init?(host: String) { self.init(host: host[...], portText: "") }
+
   /// `portText` is empty or `:` and a number of at most 65535.
   private init?(host: Substring, portText: Substring) {
     var port: UInt16 = 0
@@ -128,9 +131,11 @@ extension PeerAddress {
 
 extension PeerAddress {
   /// What accept(2) and getsockname(2) fill in. Does not allocate. AF_UNIX is `.unix`, another family `.unknown`.
-  package init(_ storage: UnsafePointer<sockaddr_storage>) {
-    let raw = UnsafeRawPointer(storage)
-    switch Int32(storage.pointee.ss_family) {
+  package init(_ storage: UnsafePointer<sockaddr_storage>) { self.init(socketAddress: storage) }
+
+  /// The same from a sockaddr that is only as long as its family needs, as getaddrinfo(3) gives it.
+  package init(socketAddress raw: UnsafeRawPointer) {
+    switch Int32(raw.load(as: sockaddr.self).sa_family) {
     case AF_INET:
       let four = raw.load(as: sockaddr_in.self)
       self.init(ipv4: UInt32(bigEndian: four.sin_addr.s_addr), port: UInt16(bigEndian: four.sin_port))

@@ -40,7 +40,7 @@ import Wire
 
   @Test(arguments: [
     "", "/", "/8", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/+8", "10.0.0.0/8/8", "10.0.0/8", "::/129", "10.0.0.0 /8", "name/8",
-    "fe80::1%1/64", "[::1]/128", "10.0.0.0/99999999999999999999", "1.2.3.4\0/8",
+    "fe80::1%1/64", "[::1]/128", "10.0.0.0/99999999999999999999",
   ])
   func what_is_not_a_network_is_refused(text: String) { #expect(Network(text) == nil) }
 
@@ -53,7 +53,7 @@ import Wire
 
   @Test(arguments: [
     "", ":", ":80", "1.2.3.4:", "1.2.3.4:65536", "1.2.3.4:-1", "1.2.3", "1.2.3.4.5", "[1.2.3.4]:80", "[::1", "[::1]80", "[::1]:", "[]:80",
-    "::1%", "::1%no-such-interface", "localhost", "1.2.3.4%1", "1.2.3.4\0", "1.2.3.4:8\0", " 1.2.3.4", "[::1]:80:80", "[",
+    "::1%", "::1%no-such-interface", "localhost", "1.2.3.4%1", " 1.2.3.4", "[::1]:80:80", "[",
   ])
   func what_is_not_an_address_is_refused(text: String) { #expect(PeerAddress(text: text) == nil) }
 
@@ -76,6 +76,13 @@ import Wire
     storage.ss_family = sa_family_t(AF_NETLINK)
     #expect(PeerAddress(&storage) == .unknown)
     #expect(PeerAddress.unix.withSocketAddress { _, _ in true } == nil)
+  }
+
+  @Test func a_NUL_does_not_cut_an_address_short() {
+    #expect(PeerAddress(text: "1.2.3.4\0") == nil)
+    #expect(PeerAddress(text: "1.2.3.4:8\0") == nil)
+    #expect(PeerAddress(text: "fe80::1%lo\0") == nil)
+    #expect(Network("1.2.3.4\0/8") == nil)
   }
 
   @Test func an_errno_has_a_sentence() {

@@ -3,6 +3,7 @@
 
 import Glibc
 import Testing
+import Wire
 
 @testable import Loop
 
@@ -32,7 +33,7 @@ func withPrivateDescriptors(_ body: @escaping @Sendable () throws -> Void, sourc
   let outcome = Locked<Result<(before: Int, after: Int), any Error>?>(nil)
   let thread = startThread {
     let result = Result<(before: Int, after: Int), any Error> {
-      try unshareDescriptors()
+      try unshare(descriptorTable)
       let before = try #require(openDescriptors())
       try body()
       return (before, try #require(openDescriptors()))
@@ -44,10 +45,66 @@ func withPrivateDescriptors(_ body: @escaping @Sendable () throws -> Void, sourc
   #expect(counts.after == counts.before, "descriptors left open", sourceLocation: sourceLocation)
 }
 
-/// unshare(2) with CLONE_FILES; its prototype needs _GNU_SOURCE.
-private func unshareDescriptors() throws {
+/// unshare(2)'s flags for the descriptor table and the network; they and the prototype need _GNU_SOURCE.
+let descriptorTable: Int32 = 0x400
+let networks: Int32 = 0x4000_0000
+
+/// unshare(2): gives this thread a thing of its own.
+func unshare(_ flags: Int32) throws {
   typealias Unshare = @convention(c) (Int32) -> Int32
   let symbol = try #require(dlsym(nil, "unshare"))
-  let cloneFiles: Int32 = 0x400
-  try #require(unsafeBitCast(symbol, to: Unshare.self)(cloneFiles) == 0)
+  try systemCall(unsafeBitCast(symbol, to: Unshare.self)(flags))
+}
+
+/// A blocking client socket connected to `address`; throws `errno` if it cannot connect.
+func connectClient(to address: BoundAddress) throws -> Descriptor {
+  switch address {
+  case .tcp(let peer):
+    let client = Descriptor(owning: socket(peer.family == .ipv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+    try systemCall(peer.withSocketAddress { connect(client.number, $0, $1) } ?? -1)
+    return client
+  case .unix(let path):
+    let client = Descriptor(owning: socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0))
+    try systemCall(withUnixAddress(path) { connect(client.number, $0, $1) })
+    return client
+  }
+}
+
+/// A path as a socket's address.
+func withUnixAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+  var address = sockaddr_un()
+  address.sun_family = sa_family_t(AF_UNIX)
+  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(107)) }
+  return withUnsafePointer(to: &address) {
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+  }
+}
+
+/// What a system call failed with.
+struct SystemError: Error, Equatable { var code: Int32 }
+
+@discardableResult
+func systemCall(_ result: Int32) throws -> Int32 {
+  guard result >= 0 else { throw SystemError(code: errno) }
+  return result
+}
+
+/// An integer option of a socket.
+func socketOption(_ number: Int32, _ level: Int32, _ name: Int32) throws -> Int32 {
+  var value: Int32 = -1
+  var length = socklen_t(MemoryLayout<Int32>.size)
+  try systemCall(getsockopt(number, level, name, &value, &length))
+  return value
+}
+
+@discardableResult
+func setSocketOption(_ number: Int32, _ level: Int32, _ name: Int32, _ value: Int32) throws -> Int32 {
+  var value = value
+  return try systemCall(setsockopt(number, level, name, &value, socklen_t(MemoryLayout<Int32>.size)))
+}
+
+/// Waits until `number` is readable, at most 5 seconds.
+func waitUntilReadable(_ number: Int32) throws {
+  var poll = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+  try #require(Glibc.poll(&poll, 1, 5000) == 1, "not readable in time")
 }
