@@ -16,7 +16,7 @@ HALF_HEAD = b"GET /hello HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: a-client/1.0
 
 def open_connections(server):
     """The connections that /status counts, less the one that asks."""
-    return server.status()["connections"]["open"] - 1
+    return server.status()["openConnections"] - 1
 
 
 @contextlib.contextmanager
