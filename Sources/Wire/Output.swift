@@ -119,6 +119,16 @@ public struct Output: ~Copyable {
     count += length
   }
 
+  /// Makes each CR, LF and NUL in the buffer from `start` on a space, so that none can end a line.
+  mutating func clean(from start: Int) {
+    var at = UnsafeRawPointer(base).firstControl(from: start, to: count)
+    while at < count {
+      let byte = base.load(fromByteOffset: at, as: UInt8.self)
+      if byte == .carriageReturn || byte == .lineFeed || byte == 0 { base.storeBytes(of: .space, toByteOffset: at, as: UInt8.self) }
+      at = UnsafeRawPointer(base).firstControl(from: at + 1, to: count)
+    }
+  }
+
   /// Hands over a stream to be pulled when everything before it has been sent.
   public mutating func append(_ source: any OutputSource) {
     self.source = source
