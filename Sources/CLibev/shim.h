@@ -8,6 +8,7 @@
 #define DOOR_CLIBEV_SHIM_H
 
 #include <ev.h>
+#include <pthread.h>
 #include <sys/socket.h>
 
 typedef void (*door_io_callback)(struct ev_loop *, ev_io *, int);
@@ -33,6 +34,9 @@ static inline int door_is_active(void *w) { return ev_is_active((ev_watcher *)w)
 
 /// Linux, accept4(2): declared with _GNU_SOURCE only.
 extern int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+
+/// Linux, pthread_setname_np(3): declared with _GNU_SOURCE only. At most 15 bytes.
+extern int pthread_setname_np(pthread_t thread, const char *name);
 
 /// SO_PEERCRED's answer (socket(7)): struct ucred needs _GNU_SOURCE, its layout is fixed by the kernel.
 typedef struct { int pid; unsigned uid; unsigned gid; } door_ucred;
