@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Door authors
+// SPDX-License-Identifier: MIT
+
+import FoundationEssentials
+public import Wire
+
+// JSON in and out with Codable, and the sentences for what does not decode.
+
+extension HTTPAnswer {
+  /// An object put together on the spot: `.json(["ok": true, "name": name])`. Its names are written in order, so the same object is the same bytes.
+  public static func json(_ object: JSONObject, status: Int = 200) -> HTTPAnswer {
+    var writer = JSONWriter()
+    writer.append(object)
+    return .bytes(writer.finish(), contentType: "application/json", status: status)
+  }
+
+  /// A value as JSON, with sorted names and plain slashes.
+  ///
+  /// A value that cannot be encoded (a number that is not finite, an error of its own `encode(to:)`) becomes a 500 without details; the
+  /// router tells the server's observer the error, as if the closure had thrown it.
+  @_disfavoredOverload  // a literal is for the function above
+  public static func json(_ value: some Encodable, status: Int = 200) -> HTTPAnswer {
+    do {
+      return .bytes(Bytes(try encoder.encode(value)), contentType: "application/json", status: status)
+    } catch {
+      var answer = HTTPAnswer.refusal(.handlerFailed)
+      answer.body = .stream(EncodingFailure(error: error))
+      return answer
+    }
+  }
+
+  /// One for all answers: it is Sendable, and making one costs more than using it.
+  private static let encoder: JSONEncoder = {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return encoder
+  }()
+
+  /// The answer; throws the error of an encoding that failed, which it carries in place of a body.
+  @inline(__always)
+  func orFailure() throws -> HTTPAnswer {
+    if case .stream(let source) = body, let failure = source as? EncodingFailure { throw failure.error }
+    return self
+  }
+}
+
+/// What stands in an answer for a body that could not be encoded. The router takes it out; where an answer comes another way, it is an empty body.
+private final class EncodingFailure: OutputSource {
+  let error: any Error
+
+  init(error: any Error) { self.error = error }
+
+  func next(into output: inout Output) -> OutputSourceState { .end }
+  func cancel() {}
+  func finish() {}
+}
+
+extension RouteRequest {
+  /// The body, decoded from JSON. The content type is not looked at: what decodes is JSON.
+  ///
+  /// Throws a `Refusal` with 400 that names the field (`the field 'lamp.level' is missing`) and quotes nothing else of the body.
+  public func json<Value: Decodable>(as type: Value.Type) throws -> Value {
+    if body.isEmpty { throw Refusal.badRequest("the body is empty; JSON is expected") }
+    do {
+      return try JSONDecoder().decode(type, from: Data(body))
+    } catch let refusal as Refusal {
+      throw refusal
+    } catch let error as DecodingError {
+      throw Refusal.badRequest(error.sentence)
+    } catch {
+      throw Refusal.badRequest("the body does not have the form that is expected here")
+    }
+  }
+}
+
+extension DecodingError {
+  /// What to tell the client.
+  fileprivate var sentence: String {
+    switch self {
+    case .keyNotFound(let key, let context): "\(DecodingError.field(context.codingPath + [key])) is missing"
+    case .valueNotFound(let type, let context): "\(DecodingError.field(context.codingPath)) is null, not \(DecodingError.name(of: type))"
+    case .typeMismatch(let type, let context): "\(DecodingError.field(context.codingPath)) is not \(DecodingError.name(of: type))"
+    case .dataCorrupted(let context) where context.codingPath.isEmpty: "the body is not JSON"
+    case .dataCorrupted(let context): "\(DecodingError.field(context.codingPath)) has a value that is not allowed"
+    @unknown default: "the body does not have the form that is expected here"
+    }
+  }
+
+  /// `the field 'lamps[2].level'`. A dictionary's keys are the client's own, so the path is cut after 100 characters.
+  private static func field(_ path: [any CodingKey]) -> String {
+    var text = ""
+    for key in path {
+      if let index = key.intValue { text += "[\(index)]" } else { text += (text.isEmpty ? "" : ".") + key.stringValue }
+    }
+    return text.isEmpty ? "the body" : "the field '\(text.prefix(100))'"
+  }
+
+  private static func name(of type: Any.Type) -> String {
+    switch type {
+    case is any (FixedWidthInteger).Type: "a whole number in range"
+    case is any BinaryFloatingPoint.Type: "a number"
+    case is Bool.Type: "true or false"
+    case is String.Type: "text"
+    case is any Collection.Type where !(type is any ExpressibleByDictionaryLiteral.Type): "a list"
+    default: "an object"
+    }
+  }
+}

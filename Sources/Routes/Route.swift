@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Door authors
+// SPDX-License-Identifier: MIT
+
+import Wire
+
+// One route: what it matches, what answers it and on which terms. Made while the router is filled, never changed after that.
+
+/// How a route is answered, where that is not the plain way.
+public struct RouteOption: Sendable, Hashable {
+  enum Kind: Sendable, Hashable {
+    case waiting
+    case offloaded
+    case deadline(Duration)
+  }
+
+  let kind: Kind
+
+  /// The route waits for something to happen (a long poll), so a client that closes its sending side is taken for gone, and the handler's
+  /// task is cancelled. Without it, a half-closed client still gets its answer.
+  public static let waiting = RouteOption(kind: .waiting)
+  /// The closure runs on the server's blocking pool: it may read files, compute for long, call what blocks. Plain and async closures both.
+  public static let offloaded = RouteOption(kind: .offloaded)
+  /// How long the answer may take before the client is told 503, instead of the server's `handlerDeadline`. A task that ignores its
+  /// cancellation goes on, and its late answer is dropped.
+  public static func deadline(_ duration: Duration) -> RouteOption { RouteOption(kind: .deadline(duration)) }
+}
+
+/// Where an answer is made.
+enum Placement: Sendable {
+  /// On the loop's thread, before the call returns.
+  case inline
+  /// On the loop's thread, in a task.
+  case task
+  /// On the blocking pool, in a task.
+  case pool
+}
+
+final class Route: Sendable {
+  typealias Plain = @Sendable (RouteRequest) throws -> HTTPAnswer
+  typealias Async = @Sendable (RouteRequest) async throws -> HTTPAnswer
+
+  enum Action: Sendable {
+    case plain(Plain)
+    case async(Async)
+  }
+
+  let method: String
+  let verb: HTTPVerb
+  let pattern: RoutePattern
+  let action: Action
+  let placement: Placement
+  let terms: Terms
+  /// The group it belongs to, as an index into the router's groups.
+  let group: Int
+
+  init(method: String, pattern: RoutePattern, options: [RouteOption], group: Int, action: Action) {
+    self.method = method
+    self.pattern = pattern
+    self.group = group
+    verb = HTTPVerb(routing: method)
+    var terms = Terms()
+    var placement = if case .plain = action { Placement.inline } else { Placement.task }
+    for option in options {
+      switch option.kind {
+      case .waiting: terms.waits = true
+      case .offloaded: placement = .pool
+      case .deadline(let duration): terms.deadline = duration
+      }
+    }
+    self.action = action
+    self.terms = terms
+    self.placement = placement
+  }
+
+  /// Answers, without any middleware.
+  @inline(__always)
+  func respond(to request: RouteRequest) -> Reply<HTTPAnswer> {
+    switch action {
+    case .plain(let answer) where placement == .inline: Reply(catching: { try answer(request) })
+    case .plain(let answer): .offloaded(terms) { try answer(request).orFailure() }
+    case .async(let answer): reply { try await answer(request).orFailure() }
+    }
+  }
+
+  private func reply(_ body: @escaping @Sendable () async throws -> HTTPAnswer) -> Reply<HTTPAnswer> {
+    placement == .pool ? .offloaded(terms, body) : .later(terms, body)
+  }
+
+  /// The path's segment that holds the parameter `name`, and whether it goes on to the end of the path.
+  func place(of name: String) -> (segment: Int, isRest: Bool)? {
+    for (index, segment) in pattern.segments.enumerated() {
+      switch segment {
+      case .parameter(name): return (index, false)
+      case .rest where name == "*": return (index, true)
+      default: continue
+      }
+    }
+    return nil
+  }
+}
+
+extension HTTPVerb {
+  /// The verb with this name, which is case-sensitive (RFC 9110 9.1).
+  init(routing method: String) {
+    self =
+      switch method {
+      case "GET": .get
+      case "HEAD": .head
+      case "POST": .post
+      case "PUT": .put
+      case "DELETE": .delete
+      case "PATCH": .patch
+      case "OPTIONS": .options
+      case "TRACE": .trace
+      default: .other
+      }
+  }
+}
