@@ -36,12 +36,9 @@ enum Placement: Sendable {
 }
 
 final class Route: Sendable {
-  typealias Plain = @Sendable (RouteRequest) throws -> HTTPAnswer
-  typealias Async = @Sendable (RouteRequest) async throws -> HTTPAnswer
-
   enum Action: Sendable {
-    case plain(Plain)
-    case async(Async)
+    case plain(Router.Plain)
+    case async(Router.Async)
   }
 
   let method: String

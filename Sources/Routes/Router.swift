@@ -50,87 +50,88 @@ public struct Router: Sendable {
 
   // MARK: Methods
 
+  /// Answers inline.
+  public typealias Plain = @Sendable (RouteRequest) throws -> HTTPAnswer
+  /// Answers in a task.
+  public typealias Async = @Sendable (RouteRequest) async throws -> HTTPAnswer
+
   /// Answers GET, and HEAD where no route does.
-  public mutating func get(_ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) throws -> HTTPAnswer) {
+  public mutating func get(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
     add(["GET"], pattern, options, .plain(answer))
   }
 
   /// Answers GET, and HEAD where no route does, with an async closure.
-  public mutating func get(_ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) async throws -> HTTPAnswer) {
+  public mutating func get(_ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
     add(["GET"], pattern, options, .async(answer))
   }
 
   /// Answers HEAD otherwise than by the GET route.
-  public mutating func head(_ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) throws -> HTTPAnswer) {
+  public mutating func head(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
     add(["HEAD"], pattern, options, .plain(answer))
   }
 
   /// Answers HEAD otherwise than by the GET route, with an async closure.
-  public mutating func head(_ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) async throws -> HTTPAnswer) {
+  public mutating func head(_ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
     add(["HEAD"], pattern, options, .async(answer))
   }
 
   /// Answers POST.
-  public mutating func post(_ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) throws -> HTTPAnswer) {
+  public mutating func post(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
     add(["POST"], pattern, options, .plain(answer))
   }
 
   /// Answers POST with an async closure.
-  public mutating func post(_ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) async throws -> HTTPAnswer) {
+  public mutating func post(_ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
     add(["POST"], pattern, options, .async(answer))
   }
 
   /// Answers PUT.
-  public mutating func put(_ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) throws -> HTTPAnswer) {
+  public mutating func put(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
     add(["PUT"], pattern, options, .plain(answer))
   }
 
   /// Answers PUT with an async closure.
-  public mutating func put(_ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) async throws -> HTTPAnswer) {
+  public mutating func put(_ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
     add(["PUT"], pattern, options, .async(answer))
   }
 
   /// Answers PATCH.
-  public mutating func patch(_ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) throws -> HTTPAnswer) {
+  public mutating func patch(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
     add(["PATCH"], pattern, options, .plain(answer))
   }
 
   /// Answers PATCH with an async closure.
-  public mutating func patch(_ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) async throws -> HTTPAnswer) {
+  public mutating func patch(_ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
     add(["PATCH"], pattern, options, .async(answer))
   }
 
   /// Answers DELETE.
-  public mutating func delete(_ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) throws -> HTTPAnswer) {
+  public mutating func delete(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
     add(["DELETE"], pattern, options, .plain(answer))
   }
 
   /// Answers DELETE with an async closure.
-  public mutating func delete(_ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) async throws -> HTTPAnswer) {
+  public mutating func delete(_ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
     add(["DELETE"], pattern, options, .async(answer))
   }
 
   /// Answers OPTIONS otherwise than with 204 and `Allow`.
-  public mutating func options(_ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) throws -> HTTPAnswer) {
+  public mutating func options(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
     add(["OPTIONS"], pattern, options, .plain(answer))
   }
 
   /// Answers OPTIONS otherwise than with 204 and `Allow`, with an async closure.
-  public mutating func options(_ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) async throws -> HTTPAnswer) {
+  public mutating func options(_ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
     add(["OPTIONS"], pattern, options, .async(answer))
   }
 
   /// Answers several methods, or one that has no function here. Methods are case-sensitive tokens (RFC 9110 9.1).
-  public mutating func on(
-    _ methods: [String], _ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) throws -> HTTPAnswer
-  ) {
+  public mutating func on(_ methods: [String], _ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
     add(methods, pattern, options, .plain(answer))
   }
 
   /// Answers several methods, or one that has no function here, with an async closure.
-  public mutating func on(
-    _ methods: [String], _ pattern: String, _ options: RouteOption..., answer: @escaping @Sendable (RouteRequest) async throws -> HTTPAnswer
-  ) {
+  public mutating func on(_ methods: [String], _ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
     add(methods, pattern, options, .async(answer))
   }
 }

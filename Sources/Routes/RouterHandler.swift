@@ -47,7 +47,9 @@ extension Router: Handler {
     methods.insert("OPTIONS")
     if methods.contains("GET") { methods.insert("HEAD") }
     let allowed = methods.sorted().joined(separator: ", ")
-    var answer = request.verb == .options ? HTTPAnswer.status(204) : .refusal(Refusal(405, "this method is not allowed here; allowed: \(allowed)"))
-    return Reply(catching: { try answer.headers.set("Allow", allowed); return answer })
+    var answer = HTTPAnswer.status(204)
+    if request.verb != .options { answer = .refusal(Refusal(405, "this method is not allowed here; allowed: \(allowed)")) }
+    do { try answer.headers.set("Allow", allowed) } catch { return .failed(error) }
+    return .now(answer)
   }
 }

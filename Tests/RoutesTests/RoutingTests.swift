@@ -250,7 +250,7 @@ import Wire
 
   @Test func `patterns that only look alike are no mistakes`() {
     var router = Router()
-    for pattern in ["/a", "/a/", "/:x", "/:x/:y", "/*", "/a/*", "/a/:b/c", "/v1:batch", "/100%", "/a.b", "/:x-y_Z9/q"] where pattern != "/:x-y_Z9/q" {
+    for pattern in ["/a", "/a/", "/:x", "/:x/:y", "/*", "/a/*", "/a/:b/c", "/v1:batch", "/100%", "/a.b"] {
       router.echo(pattern)
     }
     router.post("/a") { _ in .status(204) }
