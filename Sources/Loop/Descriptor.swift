@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Door authors
 // SPDX-License-Identifier: MIT
 
+import CLibev
 import Glibc
 import Synchronization
 
@@ -17,6 +18,13 @@ package final class Descriptor: Sendable {
 
   /// The number; -1 once it is closed or released, which every system call refuses.
   package var number: Int32 { held.load(ordering: .relaxed) }
+
+  /// Whether it is a socket that listens. After `shutdown`, which a debugger can call, it no longer is.
+  package var isListening: Bool {
+    var value: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    return getsockopt(number, SOL_SOCKET, SO_ACCEPTCONN, &value, &length) == 0 && value == 1
+  }
 
   /// Closes it, the first time. An error of close(2) is of no use: Linux has freed the number in any case, EINTR too.
   package func close() {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Door authors
 // SPDX-License-Identifier: MIT
 
+import CLibev
 import Glibc
 
 // How many descriptors this process may have, and has. Any thread.

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Door authors
 // SPDX-License-Identifier: MIT
 
+import CLibev
 import Glibc
 
 // Listening sockets that a service manager opened and passed on, by systemd's protocol (sd_listen_fds(3)).

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Door authors
 // SPDX-License-Identifier: MIT
 
+import CLibev
 import Glibc
 
 // The one lock of Loop. Any thread. `Synchronization.Mutex` would do, but on Linux ThreadSanitizer cannot see it and reports races

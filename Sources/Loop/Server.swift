@@ -1,39 +1,170 @@
 // SPDX-FileCopyrightText: The Door authors
 // SPDX-License-Identifier: MIT
 
+internal import CLibev
+internal import Glibc
 public import Wire
 
-// SKELETON: the shapes others build against. The real one follows.
+// A server from the outside: start, addresses, status, stop. What runs on each loop is a Worker's.
 
-/// A server: one wire and one handler, on one or more loops.
+/// A server: one wire and one handler, on one or more loops, each a thread of its own. It may be started once. Any thread.
 public final class Server: Sendable {
-  /// A server that speaks `wire` and answers with `handler`. Nothing is opened before `start` or `run`.
-  public init<Wire: WireFormat, Answering: Handler>(_ wire: Wire, handler: Answering, configuration: Configuration = Configuration())
-  where Answering.Request == Wire.Request, Answering.Answer == Wire.Answer {}
+  let exchange: Exchange
+  let configuration: Configuration
+  let admission: Admission
+  let budget: Budget
+  let pool: BlockingPool
+  let state = Locked(State())
 
-  /// Listens on every endpoint and returns when all of them do.
+  struct State {
+    var phase = Phase.new
+    var workers: [Worker] = []
+    var groups: [ListeningGroup] = []
+    /// Who waits for the end.
+    var waiting: [CheckedContinuation<Void, Never>] = []
+    var report = StopReport()
+  }
+
+  enum Phase { case new, starting, running, stopping, stopped }
+
+  /// A server that speaks `wire` and answers with `handler`. Nothing is opened before `start` or `run`.
+  @inlinable
+  public convenience init<Format: WireFormat, Answering: Handler>(
+    _ wire: Format, handler: Answering, configuration: Configuration = Configuration()
+  ) where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
+    self.init(exchange: WireExchange(wire, handler), configuration: configuration)
+  }
+
+  /// A server that answers at once, with what a closure returns. The closure runs on a loop's thread and must not block.
+  @inlinable
+  public convenience init<Format: WireFormat>(
+    _ wire: Format, configuration: Configuration = Configuration(),
+    handler: @escaping @Sendable (Format.Request) throws -> Format.Answer
+  ) {
+    self.init(wire, handler: PlainHandler(handler), configuration: configuration)
+  }
+
+  /// A server that answers with what an async closure returns. The closure runs on a loop's thread between its suspensions.
+  @inlinable
+  public convenience init<Format: WireFormat>(
+    _ wire: Format, configuration: Configuration = Configuration(),
+    handler: @escaping @Sendable (Format.Request) async throws -> Format.Answer
+  ) {
+    self.init(wire, handler: AsyncHandler(handler), configuration: configuration)
+  }
+
+  @usableFromInline
+  init(exchange: Exchange, configuration: Configuration) {
+    self.exchange = exchange
+    self.configuration = configuration
+    admission = Admission(
+      maximum: max(1, min(configuration.maximumConnections, connectionLimit())),
+      perAddress: configuration.maximumPerAddress, allowed: configuration.allowed)
+    budget = Budget(maximum: configuration.maximumBuffered)
+    pool = BlockingPool(threads: configuration.poolThreads, queue: configuration.poolQueue)
+  }
+
+  // MARK: Start
+
+  /// Listens on every endpoint and returns when all of them do; on an error nothing is left open.
+  /// - Throws: `ListenError`, or what the handler's `validate` throws.
   @discardableResult
-  public func start(on endpoints: Endpoint...) async throws -> Server { self }
+  public func start(on endpoints: Endpoint...) async throws -> Server { try await start(on: endpoints) }
+
   /// The same, from a list.
   @discardableResult
-  public func start(on endpoints: [Endpoint]) async throws -> Server { self }
-  /// Starts, and returns when the server has been stopped (or its task cancelled, which stops it gracefully).
-  public func run(on endpoints: Endpoint...) async throws {}
+  public func start(on endpoints: [Endpoint]) async throws -> Server {
+    try exchange.validate()
+    let isNew = state.withLock { state in
+      guard state.phase == .new else { return false }
+      state.phase = .starting
+      return true
+    }
+    guard isNew else { throw ServerError.startedTwice }
+    do {
+      let (workers, groups) = try await pool.run { [self] in try open(endpoints) }
+      state.withLock { state in
+        state.workers = workers
+        state.groups = groups
+        state.phase = .running
+      }
+    } catch {
+      state.withLock { $0.phase = .new }
+      throw error
+    }
+    return self
+  }
+
+  /// Blocks: names are looked up.
+  private func open(_ endpoints: [Endpoint]) throws -> ([Worker], [ListeningGroup]) {
+    let groups = try endpoints.flatMap { try open($0) }
+    let workers = try (0..<max(1, configuration.loops)).map { index in
+      guard let worker = Worker(index: index, server: self) else {
+        throw ListenError.system(call: "epoll_create", address: "loop \(index)", errno: errno)
+      }
+      return worker
+    }
+    let stations = workers.map(\.station)
+    for group in groups { assign(group, to: workers, stations) }
+    for worker in workers { worker.start() }
+    return (workers, groups)
+  }
+
+  func open(_ endpoint: Endpoint) throws(ListenError) -> [ListeningGroup] {
+    try ListeningSocket.open(
+      endpoint, loops: max(1, configuration.loops), deferAccept: configuration.defersAccept && exchange.conversation.clientSpeaksFirst
+    ) { configuration.observer?.observe(.notice($0)) }
+  }
+
+  /// Reuse-port siblings go to one loop each; a single socket is the first loop's, which hands out.
+  func assign(_ group: ListeningGroup, to workers: [Worker], _ stations: [Station]) {
+    for (worker, descriptor) in zip(workers, group.descriptors) {
+      worker.listen(on: descriptor, of: group.address, crew: group.descriptors.count == 1 ? stations : [worker.station])
+    }
+  }
+
+  /// Starts, and returns when the server has been stopped. Cancelling the task stops it gracefully.
+  public func run(on endpoints: Endpoint...) async throws { try await run(on: endpoints) }
+
+  /// The same, from a list.
+  public func run(on endpoints: [Endpoint]) async throws {
+    try await start(on: endpoints)
+    await withTaskCancellationHandler {
+      await finished()
+    } onCancel: {
+      Task { await stop() }
+    }
+  }
+
+  // MARK: Looking at it
+
   /// Where it listens, in the order of the endpoints; empty before `start`.
-  public var addresses: [BoundAddress] { [] }
-  /// Stops gracefully: no new connections, what runs is finished until the drain deadline. Returns when every loop has ended.
-  @discardableResult
-  public func stop() async -> StopReport { StopReport() }
-  /// Ends a graceful stop at once (a second signal). Any thread.
-  public func cut() {}
-  /// A moment's view. Any thread.
-  public var status: ServerStatus { ServerStatus() }
-  /// Peers connecting from this local TCP port are let past gate and limits: the server's own probe. Any thread.
-  public func exempt(port: UInt16) {}
+  public var addresses: [BoundAddress] { state.withLock { $0.groups.map(\.address) } }
+
+  /// A moment's view.
+  public var status: ServerStatus {
+    let workers = state.withLock { $0.workers }
+    return ServerStatus(
+      openConnections: admission.openConnections, bufferedBytes: budget.usedBytes, maximumConnections: admission.maximum,
+      loops: workers.map(\.status))
+  }
+
+  // MARK: The server's own probe
+
+  /// Peers connecting from this local TCP port are let past gate and limits: the server's own probe.
+  public func exempt(port: UInt16) { admission.exempt(port: port) }
+
   /// Takes that back.
-  public func endExemption(port: UInt16) {}
-  /// Opens the listening socket at `address` anew, if it is dead. Any thread.
-  public func reopen(_ address: BoundAddress) async throws {}
+  public func endExemption(port: UInt16) { admission.endExemption(port: port) }
+}
+
+/// A server used in a way it cannot be.
+public enum ServerError: Error, Sendable, Hashable, CustomStringConvertible {
+  /// `start` or `run` was called a second time.
+  case startedTwice
+
+  /// One sentence.
+  public var description: String { "a server can be started only once; make another one" }
 }
 
 /// What `stop` found.
@@ -50,19 +181,21 @@ public struct StopReport: Sendable, Hashable {
 public struct ServerStatus: Sendable {
   /// Connections open now.
   public var openConnections = 0
-  /// Bytes of unfinished requests held now, as far as they are counted against the budget.
+  /// Bytes set aside for unfinished requests over 64 KiB.
   public var bufferedBytes = 0
+  /// Connections allowed at the same time: the configured number, or what the descriptor limit leaves.
+  public var maximumConnections = 0
   /// One entry for each loop.
   public var loops: [LoopStatus] = []
 }
 
 /// A moment's view of one loop.
 public struct LoopStatus: Sendable {
-  /// When it last came round (it does at least once a second), as CLOCK_MONOTONIC nanoseconds.
-  public var lastTurn: UInt64 = 0
+  /// When it last came round, in nanoseconds of CLOCK_MONOTONIC; it does at least once a second.
+  public var lastTurn: Int64 = 0
   /// Its longest turn so far.
   public var longestTurn: Duration = .zero
-  /// Connections it has accepted so far.
+  /// Connections it has taken so far.
   public var accepted = 0
   /// Connections open on it now.
   public var openConnections = 0

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Door authors
 // SPDX-License-Identifier: MIT
 
+import CLibev
 import Glibc
 
 // A Unix-domain socket's place in the file system: taking it from a server that is gone and never from a live one, and giving it up.

@@ -37,6 +37,9 @@ public struct Output: ~Copyable {
   /// Whether nothing has been written.
   public var isEmpty: Bool { count == 0 && tail.count == 0 && source == nil }
 
+  /// Bytes in the buffer and the tail.
+  public var size: Int { count + tail.count }
+
   /// The buffer's bytes; valid until the next call.
   public var buffered: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 

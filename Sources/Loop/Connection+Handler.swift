@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The Door authors
+// SPDX-License-Identifier: MIT
+
+public import Wire
+
+// The connection as handlers and their tasks see it.
+
+// MARK: For the exchange, on the loop's thread
+
+extension Connection {
+  @usableFromInline package var output: UnsafeMutablePointer<Output> { station.output }
+  @usableFromInline package var isObserved: Bool { station.observer != nil }
+  @usableFromInline package var context: Context { Context(peer: peer, link: self, ticket: ticket) }
+
+  /// A task on the loop is about to start.
+  @usableFromInline
+  package func run(_ terms: Terms) -> Run { begin(terms, on: station.poller.executor, isOffloaded: false) }
+
+  /// A task on the pool is about to start; nil if too much is waiting there.
+  @usableFromInline
+  package func offload(_ terms: Terms) -> Run? {
+    guard let pool = station.pool, pool.admit() else { return nil }
+    return begin(terms, on: pool, isOffloaded: true)
+  }
+
+  private func begin(_ terms: Terms, on executor: any TaskExecutor, isOffloaded: Bool) -> Run {
+    let allowed = terms.deadline?.inNanoseconds ?? station.handlerDeadline
+    // Nothing is known of the client's end of stream yet: it is read only from the next turn on.
+    _ = life.handlerRuns(until: station.poller.now + allowed, waits: terms.waits)
+    justRead = false
+    station.taskBegan()
+    return Run(executor: executor, ticket: ticket, isOffloaded: isOffloaded, station: station)
+  }
+
+  /// The task, which may have ended already.
+  @usableFromInline
+  package func runs(_ task: Task<Void, Never>, _ run: Run) {
+    if ticket == run.ticket && life.state == .handling { self.task = task }
+  }
+
+  /// The task has ended. Called once for each run, also when nobody waits for its answer any more.
+  @usableFromInline
+  package func ended(_ run: Run) {
+    if run.isOffloaded { run.station.pool?.leave() }
+    run.station.taskEnded()
+  }
+
+  /// Whether the run's answer is still waited for. Then it may be written, and `endAnswer` follows.
+  @usableFromInline
+  package func beginAnswer(_ run: Run) -> Bool {
+    guard ticket == run.ticket, life.state == .handling else { return false }
+    task = nil
+    life.answered()
+    return true
+  }
+
+  @usableFromInline
+  package func endAnswer() {
+    if isAdvancing { return }
+    flush()
+    settle()
+  }
+
+  /// Runs `body` on the loop's thread. Any thread.
+  @usableFromInline
+  package func onLoop(_ run: Run, _ body: @escaping @Sendable () -> Void) { run.station.poller.submit(body) }
+
+  @usableFromInline
+  package func note(_ refusal: Refusal) { if isObserved { requestRecord.refusal = refusal } }
+  @usableFromInline
+  package func note(status: Int) { requestRecord.status = status }
+  @usableFromInline
+  package func note(label: Bytes) { requestRecord.label = label }
+
+  @usableFromInline
+  package func handlerFailed(_ error: any Error) {
+    note(.handlerFailed)
+    station.observer?.observe(.handlerFailed(peer, error))
+  }
+
+  private var requestRecord: RequestRecord {
+    if let record { return record }
+    let made = RequestRecord()
+    record = made
+    return made
+  }
+
+  func observeAnswer() {
+    guard let observer = station.observer else { return }
+    let record = requestRecord
+    observer.observe(
+      .answered(
+        AnswerRecord(
+          peer: peer, origin: record.origin, label: record.label, status: record.status, bytes: answerBytes,
+          duration: .nanoseconds(station.poller.now - began), refusal: record.refusal)))
+  }
+}
+
+// MARK: For handlers, any thread
+
+extension Connection: ConnectionLink {
+  @usableFromInline
+  package func wake(_ ticket: UInt64) {
+    onThread {
+      guard ticket == self.ticket, self.outbox?.source != nil else { return }
+      self.pull()
+      self.settle()
+    }
+  }
+
+  @usableFromInline
+  package func after(_ delay: Duration, _ ticket: UInt64, _ body: @escaping @Sendable () -> Void) {
+    onThread {
+      guard ticket == self.ticket else { return }
+      let timer = OneShot(on: self.station.poller, after: delay, body)
+      self.timers = (self.timers ?? []).filter { !$0.isOver } + [timer]
+    }
+  }
+
+  @usableFromInline
+  package func setOrigin(_ address: PeerAddress, _ ticket: UInt64) {
+    guard ticket == self.ticket, isObserved else { return }
+    requestRecord.origin = address
+  }
+
+  /// After what is on the stack now, so that no handler's call finds the connection in the middle of something.
+  private func onThread(_ body: @escaping @Sendable () -> Void) {
+    if station.poller.isCurrent { station.poller.later(body) } else { station.poller.submit(body) }
+  }
+}
+
+/// Runs a closure once, on the loop's thread, unless it is cancelled, which drops the closure at once.
+package final class OneShot: Waiter {
+  private let poller: Poller
+  private var body: (() -> Void)?
+  /// Keeps it alive while libev holds its address.
+  private var itself: OneShot?
+
+  package init(on poller: Poller, after delay: Duration, _ body: @escaping () -> Void) {
+    self.poller = poller
+    self.body = body
+    super.init()
+    itself = self
+    poller.set(self, deadline: poller.now + delay.inNanoseconds)
+  }
+
+  package var isOver: Bool { body == nil }
+
+  package override func deadlineReached() {
+    let body = body
+    cancel()
+    body?()
+  }
+
+  package func cancel() {
+    body = nil
+    guard itself != nil else { return }
+    poller.forget(self)
+    itself = nil
+  }
+}

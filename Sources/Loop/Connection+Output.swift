@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The Door authors
+// SPDX-License-Identifier: MIT
+
+internal import Wire
+
+// What goes out. The answer is sent at once; only what the kernel does not take waits, with a write watcher.
+
+private let tryAgain = -11  // -EAGAIN: the kernel's answers are negated errno values
+
+extension Connection {
+  /// Above this many bytes the kernel may still hold so much of an answer at close that it is worth asking (SIOCOUTQ).
+  private static let askAbove = 64 << 10
+
+  /// Sends what was written to the loop's output, which is empty afterwards. Observers have been told of its first `observed` bytes.
+  func flush(observed: Int = 0) {
+    if station.output.pointee.isEmpty { return }
+    let total = station.output.pointee.size
+    answerBytes = total - observed
+    if outbox != nil {
+      outbox?.take(&station.output.pointee, after: 0)
+      return sendRest()
+    }
+    let sent = station.output.pointee.tail.withUnsafeBytes { tail in
+      station.kernel.send(descriptor, station.output.pointee.buffered, tail)
+    }
+    guard sent >= 0 || sent == tryAgain else {
+      station.output.pointee.removeAll()
+      return perform(life.failed())
+    }
+    sentBytes += max(0, sent)
+    if sent == total && station.output.pointee.source == nil {
+      station.output.pointee.removeAll()
+      return allSent()
+    }
+    var rest = Outbox()
+    rest.take(&station.output.pointee, after: max(0, sent))
+    outbox = rest
+    justRead = false
+    // A socket that took a part is full; one that took everything is asked for a stream's first bytes.
+    if sent < total { blocked(took: max(0, sent)) } else { pull() }
+  }
+
+  /// Sends what is kept, as far as there is room and this connection has had its share of the turn.
+  func sendRest() {
+    justRead = false
+    var share = Station.bytesPerTurn
+    while outbox?.hasBytes == true {
+      guard share > 0 else { return blocked(took: 0) }
+      let sent = outbox?.send { station.kernel.send(descriptor, $0, $1) } ?? 0
+      guard sent >= 0 || sent == tryAgain else { return perform(life.failed()) }
+      guard sent > 0 else { return blocked(took: 0) }
+      share -= sent
+      sentBytes += sent
+      life.wouldBlock(took: sent, at: station.poller.now, station.rules)
+    }
+    if outbox?.source == nil {
+      outbox = nil
+      if life.state == .handling { life.caughtUp() } else { allSent() }
+    } else {
+      pull()
+    }
+  }
+
+  private func blocked(took count: Int) { life.wouldBlock(took: count, at: station.poller.now, station.rules) }
+
+  /// Asks the stream for more, as long as the socket takes it.
+  func pull() {
+    var share = Station.bytesPerTurn
+    while !isClosed, let source = outbox?.source, outbox?.hasBytes == false {
+      guard share > 0 else { return blocked(took: 0) }
+      let state = source.next(into: &station.output.pointee)
+      if state == .end { _ = outbox?.dropSource() }
+      let before = sentBytes
+      answerBytes += station.output.pointee.size
+      outbox?.take(&station.output.pointee, after: 0)
+      while outbox?.hasBytes == true {
+        let sent = outbox?.send { station.kernel.send(descriptor, $0, $1) } ?? 0
+        guard sent >= 0 || sent == tryAgain else { return perform(life.failed()) }
+        guard sent > 0 else { return blocked(took: sentBytes - before) }
+        sentBytes += sent
+      }
+      share -= sentBytes - before
+      if state == .end {
+        outbox = nil
+        return allSent()
+      }
+      if state == .wait { return perform(life.sourcePaused()) }
+    }
+  }
+
+  /// Everything is with the kernel: the answer is given, and the connection closes, lingers or goes on.
+  private func allSent() {
+    guard life.state == .writing else { return }
+    observeAnswer()
+    let action = life.drained(unsettled: isUnsettled, at: station.poller.now, station.rules)
+    sentBytes = 0
+    if case .next = action {
+      requestIsOver()
+      began = station.poller.now
+    } else if life.state == .idle {
+      requestIsOver()
+    } else {
+      perform(action)
+    }
+  }
+
+  /// Whether a close now could cost the client its answer: it has sent what is unread (the kernel then resets it), or a large part of
+  /// the answer is still with this kernel, where any byte from the client would discard it.
+  private var isUnsettled: Bool {
+    if staysOpen && !station.isStopping { return false }
+    if !justRead && station.kernel.unread(descriptor) > 0 { return true }
+    return sentBytes > Self.askAbove && station.kernel.unsent(descriptor) > 0
+  }
+}

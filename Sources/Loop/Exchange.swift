@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: The Door authors
+// SPDX-License-Identifier: MIT
+
+public import Wire
+
+// Where a wire, a handler and a connection meet: bytes in, a request to the handler, its answer out.
+//
+// Only this part is generic, and it is @inlinable, because generic code is not specialised across modules otherwise: a user's wire and
+// handler are compiled into it, in the user's module. The connection is not generic and calls it once for each request.
+
+/// What the connection knows of its wire and handler. One for a server; used on all of its loops.
+@usableFromInline
+package class Exchange: @unchecked Sendable {  // immutable; the subclass holds a wire and a handler, which are Sendable
+  @usableFromInline package let conversation: Conversation
+
+  @usableFromInline init(conversation: Conversation) { self.conversation = conversation }
+
+  /// What became of the bytes.
+  @usableFromInline package enum Progress {
+    /// Not a whole request; the connection's `need` says what would help.
+    case incomplete
+    /// The answer is in the output.
+    case answered
+    /// The handler runs; `Connection.answer` will be called.
+    case later
+    /// A refusal is in the output.
+    case refused
+  }
+
+  /// Parses, and answers if a request is whole. The handler's code runs in here, last.
+  @usableFromInline package func advance(_ connection: Connection, _ bytes: UnsafeRawBufferPointer) -> Progress { .refused }
+  /// Writes a refusal.
+  @usableFromInline package func refuse(_ refusal: Refusal, _ connection: Connection) {}
+  /// Writes the leave to send the body.
+  @usableFromInline package func writeContinue(into output: inout Output) {}
+  /// Throws what is wrong with the handler.
+  @usableFromInline package func validate() throws {}
+}
+
+@usableFromInline
+final class WireExchange<Format: WireFormat, Answering: Handler>: Exchange, @unchecked Sendable
+where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
+  @usableFromInline let wire: Format
+  @usableFromInline let handler: Answering
+
+  @inlinable
+  init(_ wire: Format, _ handler: Answering) {
+    self.wire = wire
+    self.handler = handler
+    super.init(conversation: wire.conversation)
+  }
+
+  @inlinable
+  override func validate() throws { try handler.validate() }
+
+  @inlinable
+  override func writeContinue(into output: inout Output) { wire.writeContinue(into: &output) }
+
+  @inlinable
+  override func refuse(_ refusal: Refusal, _ connection: Connection) {
+    connection.note(refusal)
+    write(wire.refusal(refusal), to: nil, connection)
+  }
+
+  @inlinable
+  override func advance(_ connection: Connection, _ bytes: UnsafeRawBufferPointer) -> Progress {
+    switch wire.parse(bytes.bytes, resuming: connection.need) {
+    case .incomplete(let need):
+      connection.need = need
+      return .incomplete
+    case .invalid(let refusal):
+      refuse(refusal, connection)
+      return .refused
+    case .complete(var request, let consumed):
+      let body = wire.bodyRange(of: request)
+      if !body.isEmpty { wire.attach(connection.body(in: body), to: &request) }
+      // State first: from here on the connection is handling, whatever the user's code does.
+      connection.requestIsWhole(consumed: consumed)
+      if connection.isObserved { connection.note(label: wire.label(of: request)) }
+      return respond(to: request, connection)
+    }
+  }
+
+  @inlinable
+  func respond(to request: Format.Request, _ connection: Connection) -> Progress {
+    switch handler.respond(to: request, in: connection.context) {
+    case .now(let answer):
+      write(answer, to: request, connection)
+      return .answered
+    case .failed(let error):
+      write(self.answer(for: error, connection), to: request, connection)
+      return .answered
+    case .later(let terms, let work):
+      let run = connection.run(terms)
+      let task = Task.immediate(executorPreference: run.executor) {
+        let result = await result(of: work)
+        self.finish(result, request, connection, run)
+      }
+      connection.runs(task, run)
+      return .later
+    case .offloaded(let terms, let work):
+      guard let run = connection.offload(terms) else {
+        connection.note(.poolFull)
+        write(wire.refusal(.poolFull), to: request, connection)
+        return .answered
+      }
+      let task = Task(executorPreference: run.executor) {
+        let result = await result(of: work)
+        connection.onLoop(run) { self.finish(result, request, connection, run) }
+      }
+      connection.runs(task, run)
+      return .later
+    }
+  }
+
+  /// On the loop's thread. An answer that nobody waits for any more is dropped here.
+  @inlinable
+  func finish(_ result: Result<Format.Answer, any Error>, _ request: Format.Request, _ connection: Connection, _ run: Run) {
+    connection.ended(run)
+    guard connection.beginAnswer(run) else { return }
+    switch result {
+    case .success(let answer): write(answer, to: request, connection)
+    case .failure(let error): write(answer(for: error, connection), to: request, connection)
+    }
+    connection.endAnswer()
+  }
+
+  /// A `Refusal` is meant for the client; of anything else it learns only that it happened.
+  @inlinable
+  func answer(for error: any Error, _ connection: Connection) -> Format.Answer {
+    if let refusal = error as? Refusal {
+      connection.note(refusal)
+      return wire.refusal(refusal)
+    }
+    connection.handlerFailed(error)
+    return wire.refusal(.handlerFailed)
+  }
+
+  @inlinable
+  func write(_ answer: Format.Answer, to request: Format.Request?, _ connection: Connection) {
+    if connection.isObserved { connection.note(status: wire.status(of: answer)) }
+    wire.write(answer, to: request, into: &connection.output.pointee)
+  }
+}
+
+/// `work`'s result as a value. Outside the class, so that the task's closure holds only what it needs.
+@inlinable
+func result<Answer: Sendable>(of work: @Sendable () async throws -> Answer) async -> Result<Answer, any Error> {
+  do { return .success(try await work()) } catch { return .failure(error) }
+}
+
+/// One run of a handler that answers later.
+@usableFromInline
+package struct Run: Sendable {
+  /// Where its task runs.
+  @usableFromInline package let executor: any TaskExecutor
+  /// Which request it answers.
+  @usableFromInline package let ticket: UInt64
+  /// Whether it runs on the blocking pool.
+  @usableFromInline package let isOffloaded: Bool
+  @usableFromInline package let station: Station
+}

@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Door authors
+// SPDX-License-Identifier: MIT
+
+internal import Wire
+
+// What the kernel did not take at once: the rest of an answer, waiting for room. Most connections never have one.
+
+/// In order: the rest of the buffer, the rest of a large run that is not copied, a stream to pull.
+struct Outbox {
+  /// Answers to be sent after each other, each with its own large run.
+  private var runs: [Bytes] = []
+  private(set) var source: (any OutputSource)?
+
+  var isEmpty: Bool { runs.isEmpty && source == nil }
+  var hasBytes: Bool { !runs.isEmpty }
+
+  /// Takes over what `output` holds beyond its first `sent` bytes.
+  mutating func take(_ output: inout Output, after sent: Int) {
+    if sent < output.count {
+      runs.append(Bytes(copying: UnsafeRawBufferPointer(rebasing: output.buffered[sent...])))
+    }
+    let sentOfTail = max(0, sent - output.count)
+    if sentOfTail < output.tail.count { runs.append(output.tail[sentOfTail..<output.tail.count]) }
+    if let more = output.source { source = more }
+    output.removeAll()
+  }
+
+  /// Calls `send` with the next two runs; what it says was taken is forgotten. Its result, or -errno, is returned.
+  mutating func send(_ send: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int) -> Int {
+    let second = runs.count > 1 ? runs[1] : Bytes()
+    let sent = runs[0].withUnsafeBytes { first in second.withUnsafeBytes { send(first, $0) } }
+    var left = max(0, sent)
+    while left > 0, let first = runs.first {
+      if left >= first.count {
+        left -= first.count
+        runs.removeFirst()
+      } else {
+        runs[0] = first[left..<first.count]
+        left = 0
+      }
+    }
+    return sent
+  }
+
+  /// The stream came to its end, or is given up.
+  mutating func dropSource() -> (any OutputSource)? {
+    defer { source = nil }
+    return source
+  }
+}

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The Door authors
+// SPDX-License-Identifier: MIT
+
+internal import CLibev
+internal import Glibc
+internal import Wire
+
+// How a server ends: listeners, connections, tasks, inbox, loop, in this order. And how a dead listener is opened anew.
+
+extension Server {
+  /// Stops gracefully: accepts what the kernel has queued, stops listening, and finishes what runs. At the drain deadline handlers that
+  /// still run are answered 503. Returns when every loop has ended. A second call waits for the same end.
+  @discardableResult
+  public func stop() async -> StopReport {
+    let workers: [Worker]? = state.withLock { state in
+      guard state.phase == .running else { return nil }
+      state.phase = .stopping
+      for group in state.groups { group.withdraw() }
+      return state.workers
+    }
+    if let workers {
+      // All listeners before any connection: one loop may still hand out to another.
+      for worker in workers {
+        let late = await worker.loop.perform { worker.closeListeners() } ?? 0
+        state.withLock { $0.report.acceptedLate += late }
+      }
+      for worker in workers { worker.loop.submit { [drain = configuration.drain] in worker.drain(within: drain) } }
+    }
+    await finished()
+    return state.withLock { $0.report }
+  }
+
+  /// Ends a graceful stop at once: what is not finished is reset. Any thread.
+  public func cut() {
+    for worker in state.withLock({ $0.workers }) { worker.loop.submit { worker.cut() } }
+  }
+
+  /// Waits for the end of a server that has been started.
+  func finished() async {
+    await withCheckedContinuation { continuation in
+      let isOver = state.withLock { state in
+        if state.phase == .new || state.phase == .stopped { return true }
+        state.waiting.append(continuation)
+        return false
+      }
+      if isOver { continuation.resume() }
+    }
+  }
+
+  /// A loop has ended. On its thread, which is about to end.
+  func ended(_ worker: Worker) {
+    let isLast = state.withLock { state in
+      state.report.cutHandlers += worker.station.cutHandlers
+      state.report.abandonedTasks += worker.abandoned
+      state.workers.removeAll { $0 === worker }
+      return state.workers.isEmpty
+    }
+    guard isLast else { return }
+    pool.shutdown(within: .seconds(1))
+    let waiting = state.withLock { state in
+      state.phase = .stopped
+      state.groups.removeAll()
+      defer { state.waiting.removeAll() }
+      return state.waiting
+    }
+    for continuation in waiting { continuation.resume() }
+  }
+
+  /// Opens the listening socket at `address` anew, if it is dead; says whether it was. Any thread.
+  /// - Throws: `ListenError`, if somebody else has the address now.
+  @discardableResult
+  public func reopen(_ address: BoundAddress) async throws -> Bool {
+    let (workers, group) = state.withLock { state in
+      (state.phase == .running ? state.workers : [], state.groups.first { $0.address == address })
+    }
+    guard let group, !workers.isEmpty else { return false }
+    var isDead = false
+    for worker in workers where await worker.loop.perform({ worker.isDead(address) }) == true { isDead = true }
+    guard isDead else { return false }
+    for worker in workers { _ = await worker.loop.perform { worker.close(address) } }
+    group.close()
+    let anew = try await pool.run { [self] in try open(address.endpoint) }
+    state.withLock { state in
+      state.groups.removeAll { $0 === group }
+      state.groups += anew
+    }
+    let stations = workers.map(\.station)
+    for group in anew {
+      let crew = group.descriptors.count == 1 ? stations : nil
+      for (worker, descriptor) in zip(workers, group.descriptors) {
+        _ = await worker.loop.perform { worker.listenAnew(on: descriptor, of: group.address, crew: crew ?? [worker.station]) }
+      }
+    }
+    configuration.observer?.observe(.notice("\(address) was dead and is open again"))
+    return true
+  }
+}
+
+extension BoundAddress {
+  /// Where to listen for it to be this address again.
+  fileprivate var endpoint: Endpoint {
+    switch self {
+    case .tcp(let address): .tcp(host: address.host, port: address.port)
+    case .unix(let path): .unix(path)
+    }
+  }
+}
+
+extension EventLoop {
+  /// Runs `body` on the loop's thread and waits for its result; nil if the loop has ended.
+  func perform<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result? {
+    await withCheckedContinuation { continuation in
+      if !submit({ continuation.resume(returning: body()) }) { continuation.resume(returning: nil) }
+    }
+  }
+}

@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: The Door authors
+// SPDX-License-Identifier: MIT
+
+internal import CLibev
+internal import Glibc
+internal import Synchronization
+
+// One loop of a server: its thread, its station, its listeners. Begun from any thread; everything after `start` is on the loop's thread.
+
+final class Worker: @unchecked Sendable {  // `listeners` and what follows are the loop's thread's own, from `start` on
+  /// After the drain deadline: what is left of answers is given this long, and then tasks that ignore cancellation this long again.
+  static let lastGrace: Duration = .seconds(1)
+
+  let loop: EventLoop
+  let station: Station
+  private unowned let server: Server
+  private var listeners: [(listener: Listener, descriptor: Descriptor, address: BoundAddress)] = []
+  /// Set before the thread ends: tasks that were given up.
+  private(set) var abandoned = 0
+  private var isCut = false
+
+  init?(index: Int, server: Server) {
+    guard let loop = EventLoop(index: index) else { return nil }
+    self.loop = loop
+    self.server = server
+    station = Station(
+      poller: loop, kernel: Kernel(), exchange: server.exchange, configuration: server.configuration, admission: server.admission,
+      budget: server.budget, pool: server.pool)
+  }
+
+  /// Before `start`, or on the thread.
+  func listen(on descriptor: Descriptor, of address: BoundAddress, crew: [Station]) {
+    listeners.append((Listener(descriptor.number, station: station, crew: crew), descriptor, address))
+  }
+
+  /// Starts the thread.
+  func start() {
+    let station = station
+    loop.endOfTurn = { station.endOfTurn() }
+    loop.secondPassed = { station.secondPassed(dateLine: dateLine(at: $0)) }
+    if let observer = station.observer {
+      let index = loop.index
+      loop.turnWasLong = { observer.observe(.longTurn(loop: index, .nanoseconds($0))) }
+    }
+    loop.willClose = { station.dismantle() }
+    startThread(named: "door-loop-\(loop.index)") { [self] in
+      for entry in listeners { entry.listener.start() }
+      loop.run()
+      server.ended(self)
+    }
+  }
+
+  var status: LoopStatus {
+    LoopStatus(
+      lastTurn: loop.lastTurn.load(ordering: .relaxed), longestTurn: .nanoseconds(loop.longestTurn.load(ordering: .relaxed)),
+      accepted: station.acceptedCount.load(ordering: .relaxed), openConnections: station.openCount.load(ordering: .relaxed))
+  }
+
+  // MARK: The end, on the thread
+
+  /// Accepts what is queued and closes the listeners.
+  func closeListeners() -> Int {
+    defer { listeners.removeAll() }
+    return listeners.reduce(0) { sum, entry in
+      defer { entry.descriptor.close() }
+      return sum + entry.listener.close()
+    }
+  }
+
+  /// Finishes what runs. The loop ends when nothing is left, at the latest some seconds after the drain deadline.
+  func drain(within limit: Duration) {
+    if isCut { return cut() }
+    station.emptied = { [loop] in loop.end() }
+    _ = OneShot(on: loop, after: limit) { [self] in
+      station.drainEnded()
+      _ = OneShot(on: loop, after: Self.lastGrace) { [self] in cut() }
+    }
+    station.stop()
+  }
+
+  /// Waits for no client any more; for tasks, a moment.
+  func cut() {
+    guard !isCut || !station.isStopping else { return }
+    isCut = true
+    guard station.isStopping else { return }
+    station.cut()
+    _ = OneShot(on: loop, after: Self.lastGrace) { [self] in
+      abandoned = station.liveTasks
+      loop.end()
+    }
+  }
+
+  // MARK: Reopening a listener
+
+  /// Whether the listener at `address` no longer listens.
+  func isDead(_ address: BoundAddress) -> Bool {
+    listeners.contains { entry in
+      guard entry.address == address else { return false }
+      return entry.listener.isDead || !entry.descriptor.isListening
+    }
+  }
+
+  func close(_ address: BoundAddress) {
+    for entry in listeners where entry.address == address {
+      _ = entry.listener.close()
+      entry.descriptor.close()
+    }
+    listeners.removeAll { $0.address == address }
+  }
+
+  func listenAnew(on descriptor: Descriptor, of address: BoundAddress, crew: [Station]) {
+    listen(on: descriptor, of: address, crew: crew)
+    listeners.last?.listener.start()
+  }
+}
