@@ -117,6 +117,7 @@ package final class BlockingPool: TaskExecutor {
       state.running -= 1
       return state.running == 0
     }
+    rest.broadcast()
     while alone, let job = state.withLock({ $0.jobs.popFirst() }) { run(job) }
   }
 

@@ -71,9 +71,10 @@ private func threads(named name: String) -> Int {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<8 { group.addTask { try await pool.run { gate.pass() } } }
       // With any of the eight on Swift's own pool, it would have no thread left for this on a small machine.
-      while gate.arrivals < 8 { try await Task.sleep(for: .milliseconds(1)) }
+      let deadline = ContinuousClock.now + .seconds(10)
+      while gate.arrivals < 8, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(1)) }
       for _ in 0..<10 { try await Task.sleep(for: .milliseconds(1)) }
-      #expect(threads(named: "pool-blocked") == 8)
+      #expect(gate.arrivals == 8 && threads(named: "pool-blocked") == 8)
       gate.open()
       try await group.waitForAll()
     }
