@@ -21,13 +21,15 @@ let package = Package(
   ],
   targets: [
     .systemLibrary(name: "CLibev", providers: [.apt(["libev-dev"])]),
+    .systemLibrary(name: "CSystem"),
     .target(name: "Wire", swiftSettings: strict),
     .target(name: "Loop", dependencies: ["CLibev", "Wire"], swiftSettings: strict),
     .target(name: "Routes", dependencies: ["Wire"], swiftSettings: strict),
-    .executableTarget(name: "doord", dependencies: ["Loop", "Routes", "Wire"], swiftSettings: strict),
+    .executableTarget(name: "doord", dependencies: ["CSystem", "Loop", "Routes", "Wire"], swiftSettings: strict),
     .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: strict),
     .testTarget(name: "LoopTests", dependencies: ["Loop", "Wire", "CLibev"], swiftSettings: strict),
     .testTarget(name: "RoutesTests", dependencies: ["Routes", "Wire"], swiftSettings: strict),
+    .testTarget(name: "DoordTests", dependencies: ["doord", "Loop", "Routes", "Wire"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

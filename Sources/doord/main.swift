@@ -1,4 +1,19 @@
 // SPDX-FileCopyrightText: The Door authors
 // SPDX-License-Identifier: MIT
 
-import Loop
+import Glibc
+
+// doord: a small HTTP daemon of Door's parts.
+
+do throws(UsageError) {
+  let options = try Options.parse(CommandLine.arguments)
+  switch options.command {
+  case .serve: exit(Serve.run(options))
+  case .parse: exit(ParseCommand.run(options))
+  case .help: print(Help.text, terminator: "")
+  case .version: print("doord \(DoordRoutes.version)")
+  }
+} catch {
+  say("doord: \(error); see doord --help")
+  exit(2)
+}
