@@ -45,6 +45,19 @@ public struct AnswerRecord: Sendable {
   public var duration: Duration
   /// Why it was refused, where it was.
   public var refusal: Refusal?
+
+  /// A record; a server makes one for each answer, and a test of an observer may.
+  public init(
+    peer: Peer, origin: PeerAddress? = nil, label: Bytes, status: Int, bytes: Int, duration: Duration, refusal: Refusal? = nil
+  ) {
+    self.peer = peer
+    self.origin = origin
+    self.label = label
+    self.status = status
+    self.bytes = bytes
+    self.duration = duration
+    self.refusal = refusal
+  }
 }
 
 /// How a connection ended.

@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: The Door authors
+// SPDX-License-Identifier: MIT
+
+import Glibc
+import Loop
+import Synchronization
+import Wire
+
+// What is counted, and how: relaxed atomics, a set of them for each thread that counts, so that two loops do not pass a cache line back
+// and forth. Read rarely, by adding the sets up.
+
+/// What happened since the start. Any thread.
+final class Counters: Sendable {
+  /// Why an answer was a refusal, as far as a metric may tell: few, fixed words, never the sentence.
+  enum RefusalKind: String, CaseIterable {
+    case malformed, tooLarge, notFound, method, name, origin, arrival, handlerDeadline, handlerFailed, poolFull
+    case connections, perAddress, stopping, other
+  }
+
+  enum Slot: Int, CaseIterable {
+    case accepted, bytesSent, handlerFailures, longTurns, notices
+  }
+
+  private static let sets = 8
+  private static let statuses = 600
+  private let shares: [Share] = (0..<Counters.sets).map { _ in Share() }
+
+  /// One thread's set, unless two threads share it by chance.
+  private final class Share: Sendable {
+    let slots = Table<5>(), closed = Table<9>(), turnedAway = Table<3>(), refusals = Table<14>(), answers = Table<600>()
+  }
+
+  /// A row of counters.
+  private struct Table<let count: Int>: ~Copyable, Sendable {
+    private let values = InlineArray<count, Atomic<Int>> { _ in Atomic(0) }
+
+    func add(_ amount: Int, at index: Int?) {
+      if let index, index >= 0, index < count { values[index].wrappingAdd(amount, ordering: .relaxed) }
+    }
+
+    func value(at index: Int?) -> Int {
+      guard let index, index >= 0, index < count else { return 0 }
+      return values[index].load(ordering: .relaxed)
+    }
+  }
+
+  /// Counts one event of a server. On a loop's thread.
+  func count(_ event: ServerEvent) {
+    // Thread handles lie megabytes apart; the multiplication brings what differs to the top.
+    let share = shares[Int(truncatingIfNeeded: (UInt64(pthread_self()) &* 0x9e37_79b9_7f4a_7c15) >> 61)]
+    switch event {
+    case .accepted: share.slots.add(1, at: Slot.accepted.rawValue)
+    case .answered(let answer):
+      share.answers.add(1, at: answer.status)
+      share.slots.add(answer.bytes, at: Slot.bytesSent.rawValue)
+      if let refusal = answer.refusal { share.refusals.add(1, at: RefusalKind.allCases.firstIndex(of: RefusalKind(refusal))) }
+    case .closed(_, let reason): share.closed.add(1, at: CloseReason.allCases.firstIndex(of: reason))
+    case .turnedAway(_, let reason): share.turnedAway.add(1, at: TurnAwayReason.allCases.firstIndex(of: reason))
+    case .handlerFailed: share.slots.add(1, at: Slot.handlerFailures.rawValue)
+    case .longTurn: share.slots.add(1, at: Slot.longTurns.rawValue)
+    case .notice: share.slots.add(1, at: Slot.notices.rawValue)
+    }
+  }
+
+  subscript(slot: Slot) -> Int { sum { $0.slots.value(at: slot.rawValue) } }
+  subscript(reason: CloseReason) -> Int { sum { $0.closed.value(at: CloseReason.allCases.firstIndex(of: reason)) } }
+  subscript(reason: TurnAwayReason) -> Int { sum { $0.turnedAway.value(at: TurnAwayReason.allCases.firstIndex(of: reason)) } }
+  subscript(kind: RefusalKind) -> Int { sum { $0.refusals.value(at: RefusalKind.allCases.firstIndex(of: kind)) } }
+
+  /// Answers by status, those that happened.
+  var answers: [(status: Int, count: Int)] {
+    (0..<Counters.statuses).map { status in (status, sum { $0.answers.value(at: status) }) }.filter { $0.count > 0 }
+  }
+
+  /// How often each deadline ended something.
+  var deadlines: [(name: String, count: Int)] {
+    [
+      ("idle", self[.idle]), ("arrival", self[RefusalKind.arrival]), ("handler", self[.handlerDeadline]), ("stall", self[.stall]),
+      ("linger", self[.linger]),
+    ]
+  }
+
+  private func sum(_ value: (Share) -> Int) -> Int { shares.reduce(0) { $0 &+ value($1) } }
+}
+
+extension Counters.RefusalKind {
+  init(_ refusal: Refusal) {
+    switch refusal.status {
+    case 404: self = .notFound
+    case 405: self = .method
+    case 408: self = .arrival
+    case 421: self = .name
+    case 403: self = .origin
+    case 500: self = .handlerFailed
+    case 503:
+      switch refusal {
+      case .handlerTimeout: self = .handlerDeadline
+      case .stopping: self = .stopping
+      case .tooManyConnections: self = .connections
+      case .tooManyFromAddress: self = .perAddress
+      case .poolFull: self = .poolFull
+      default: self = .other
+      }
+    default: self = refusal.refusalClass == .tooLarge ? .tooLarge : (400...505).contains(refusal.status) ? .malformed : .other
+    }
+  }
+}

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The Door authors
+// SPDX-License-Identifier: MIT
+
+import Glibc
+import Loop
+import Synchronization
+import Wire
+
+// What doord sees of its server: events become counts and log lines.
+
+/// The server's observer. On the loops' threads.
+struct Watching: Observer {
+  let counters: Counters
+  /// nil: `--log off`.
+  let log: AccessLog?
+  let mark: ProbeMark
+
+  func observe(_ event: ServerEvent) {
+    counters.count(event)
+    guard let log else { return }
+    switch event {
+    case .answered(let answer): if !mark.covers(answer.peer) { log.add(answer) }
+    case .handlerFailed(let peer, let error): log.add("a handler failed for \(peer.address): \(error)")
+    case .longTurn(let loop, let duration): log.add("a turn of loop \(loop) took \(duration.milliseconds) ms: something in it blocks")
+    case .notice(let text): log.add(text)
+    case .accepted, .closed, .turnedAway: break
+    }
+  }
+}
+
+/// How the door knows its own probe: by its local address while it asks. Its requests are not worth a line every 20 seconds.
+final class ProbeMark: Sendable {
+  /// Looked at first: it says no without the lock.
+  private let port = Atomic<UInt16>(0)
+  private let address = Locked(PeerAddress.unknown)
+  private let process = getpid()
+
+  /// Marks a local address; `.unknown` ends that.
+  func set(_ address: PeerAddress) {
+    self.address.withLock { $0 = address }
+    port.store(address.port, ordering: .releasing)
+  }
+
+  /// Whether this peer is the probe. On a Unix-domain socket, where there is no address, it is this process itself.
+  func covers(_ peer: Peer) -> Bool {
+    if peer.address.family == .unix { return peer.credentials?.pid == process }
+    return peer.address.port == port.load(ordering: .acquiring) && peer.address.port != 0 && peer.address == address.withLock { $0 }
+  }
+}
