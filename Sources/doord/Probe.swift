@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: The Door authors
+// SPDX-License-Identifier: MIT
+
+import Dispatch
+import Glibc
+import Loop
+import Synchronization
+import Wire
+
+// The door's watch over itself, on a thread of its own with plain blocking calls, so that it works when no loop does. It asks each listening
+// address for /hello as a client would, reads the stamps of the loops, reopens a listener that died, and keeps systemd informed.
+
+/// The self-probe.
+final class Probe: Sendable {
+  /// What became of one question.
+  enum Answer: String, Sendable {
+    case hit
+    /// Nobody listens there any more.
+    case dead
+    /// There is a listener, and no answer within the time limit.
+    case silent
+    /// The question could not be asked: no descriptor, no port. Says nothing of the listener.
+    case unasked
+  }
+
+  /// What is known of one address.
+  struct Target: Sendable {
+    let address: BoundAddress
+    var last: Answer?
+    /// In a row.
+    var misses = 0
+    var reopened = 0
+  }
+
+  /// A loop whose stamp is older has not come round: it stamps once a second.
+  static let staleAfter: Duration = .seconds(5)
+
+  private let server: Server
+  private let interval: Duration
+  private let manager: ServiceManager
+  private let mark: ProbeMark
+  private let log: @Sendable (String) -> Void
+  private let targets: Locked<[Target]>
+  private let ending = DispatchSemaphore(value: 0)
+  /// The door stops: what a probe still finds means nothing.
+  private let isEnding = Atomic<Bool>(false)
+
+  init(_ server: Server, interval: Duration, manager: ServiceManager, mark: ProbeMark, log: @escaping @Sendable (String) -> Void) {
+    self.server = server
+    self.interval = interval
+    self.manager = manager
+    self.mark = mark
+    self.log = log
+    targets = Locked(server.addresses.map { Target(address: $0) })
+  }
+
+  /// What is known now. Any thread.
+  var state: [Target] { targets.withLock { $0 } }
+
+  /// Starts the thread, if there is anything to do. Once.
+  func start() {
+    if interval > .zero || manager.watchdogInterval != nil { startThread("doord-probe") { self.run() } }
+  }
+
+  /// Ends the thread after what it is doing.
+  func finish() {
+    isEnding.store(true, ordering: .relaxed)
+    ending.signal()
+  }
+
+  private func run() {
+    let clock = ContinuousClock()
+    var nextProbe = clock.now + interval
+    var nextSign = clock.now
+    var stale: Set<Int> = []
+    while ending.wait(timeout: .now() + 1) == .timedOut {
+      watchLoops(&stale)
+      if interval > .zero && clock.now >= nextProbe {
+        probeAll()
+        nextProbe = clock.now + interval
+      }
+      if let watchdog = manager.watchdogInterval, clock.now >= nextSign {
+        let isHanging = !stale.isEmpty || state.contains { $0.last == .silent && $0.misses >= 2 }
+        if !isHanging { manager.notify("WATCHDOG=1") }
+        nextSign = clock.now + watchdog
+      }
+    }
+  }
+
+  /// Names each loop that hangs once, and once when it is back.
+  private func watchLoops(_ stale: inout Set<Int>) {
+    for (index, loop) in server.status.loops.enumerated() {
+      let age = loop.age
+      if age > Probe.staleAfter {
+        if stale.insert(index).inserted { log("loop \(index) hangs: it has not come round for \(age.milliseconds) ms") }
+      } else if stale.remove(index) != nil {
+        log("loop \(index) has come round again")
+      }
+    }
+  }
+
+  private func probeAll() {
+    for (index, target) in state.enumerated() {
+      let answer = ask(target.address)
+      if isEnding.load(ordering: .relaxed) { return }
+      let misses = targets.withLock { targets in
+        targets[index].last = answer
+        switch answer {
+        case .hit: targets[index].misses = 0
+        case .dead, .silent: targets[index].misses += 1
+        case .unasked: break
+        }
+        return targets[index].misses
+      }
+      switch answer {
+      case .hit: if target.misses >= 2 { log("\(target.address) answers again") }
+      case .unasked: if target.last != .unasked { log("the probe cannot ask \(target.address): no descriptor or port is free") }
+      case .silent: if misses == 2 { log("\(target.address) accepts and does not answer") }
+      case .dead: if misses >= 2 { reopen(index, target.address) }
+      }
+    }
+  }
+
+  /// Opens a dead listener anew. It waits for the loop to do so, but not for long: a loop that hangs will not.
+  private func reopen(_ index: Int, _ address: BoundAddress) {
+    let done = DispatchSemaphore(value: 0)
+    let outcome = Locked<String?>("it takes too long")
+    Task.detached { [server] in
+      do {
+        try await server.reopen(address)
+        outcome.withLock { $0 = nil }
+      } catch {
+        outcome.withLock { $0 = "\(error)" }
+      }
+      done.signal()
+    }
+    _ = done.wait(timeout: .now() + 5)
+    if let problem = outcome.withLock({ $0 }) {
+      log("the listener at \(address) is dead and cannot be reopened: \(problem)")
+    } else {
+      targets.withLock { $0[index].reopened += 1 }
+      log("the listener at \(address) was dead; it is open again")
+    }
+  }
+
+  /// Asks one address. The socket has its local port before it connects, so that the server knows it from the first packet on.
+  private func ask(_ address: BoundAddress) -> Answer {
+    let client = ProbeClient()
+    switch address {
+    case .unix(let path): return client.ask(unix: path)
+    case .tcp(let address):
+      return client.ask(address.reachable) { [server, mark] local, body in
+        server.exempt(port: local.port)
+        mark.set(local)
+        defer {
+          server.endExemption(port: local.port)
+          mark.set(.unknown)
+        }
+        return body()
+      }
+    }
+  }
+}
+
+extension PeerAddress {
+  /// Where to connect to reach a listener: loopback for one on every address.
+  fileprivate var reachable: PeerAddress {
+    switch (family, high, low) {
+    case (.ipv4, 0, 0xffff_0000_0000): PeerAddress(ipv4: 0x7f00_0001, port: port)
+    case (.ipv6, 0, 0): PeerAddress(family: .ipv6, high: 0, low: 1, port: port)
+    default: self
+    }
+  }
+}

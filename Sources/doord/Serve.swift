@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Door authors
+// SPDX-License-Identifier: MIT
+
+import Dispatch
+import Glibc
+import Loop
+import Routes
+import Wire
+
+// `doord serve`: puts the parts together, starts them, waits for the end, and stops them in order. On the main thread, which only waits.
+
+enum Serve {
+  /// Serves until a signal. The exit code.
+  static func run(_ options: Options) -> Int32 {
+    Signals.prepare()
+    raiseDescriptorLimit()
+    let manager = ServiceManager()
+    let endpoints = endpoints(options, inherited: Endpoint.systemd())
+    let log = options.log == .off ? nil : AccessLog(format: options.log, descriptor: STDERR_FILENO)
+    let mark = ProbeMark()
+    let counters = Counters()
+    let monitor = Monitor(options: options, counters: counters, log: log)
+
+    var configuration = options.configuration
+    configuration.observer = Watching(counters: counters, log: log, mark: mark)
+    // A proxy passes the gate for the clients it asks for, and these are judged one by one.
+    configuration.allowed = options.allowed.isEmpty ? [] : options.allowed + options.trusted
+    let door = FrontDoor(
+      inner: DoordRoutes.router(monitor), names: names(options, endpoints),
+      forwarded: options.trusted.isEmpty ? nil : Forwarded(trusted: options.trusted), allowed: options.allowed, mark: mark)
+    let server = Server(options.wire, handler: door, configuration: configuration)
+
+    log?.start()
+    do {
+      _ = try waitFor { try await server.start(on: endpoints) }
+    } catch {
+      log?.finish(within: .seconds(1))
+      say("doord: \(error)")
+      return 1
+    }
+    announce(server.addresses)
+    let probe = Probe(server, interval: options.probe, manager: manager, mark: mark) { log?.add($0) }
+    monitor.began(server, probe)
+    probe.start()
+    manager.notify("READY=1")
+
+    let stopping = DispatchSemaphore(value: 0)
+    Signals.onStop { count in
+      if count == 1 { stopping.signal() } else { server.cut() }
+    }
+    stopping.wait()
+    manager.notify("STOPPING=1")
+    probe.finish()
+    let report = try? waitFor { await server.stop() }
+    if let report { log?.add(sentence(report)) }
+    log?.finish(within: .seconds(1))
+    return 0
+  }
+
+  /// Where to listen: what is asked for, else what systemd hands over, else both loopback families.
+  static func endpoints(_ options: Options, inherited: [Endpoint]) -> [Endpoint] {
+    let port = options.port ?? Options.defaultPort
+    var endpoints = inherited + options.hosts.map { Endpoint.tcp(host: $0, port: port) }
+    let isTCPByDefault = options.unixPath == nil && inherited.isEmpty
+    if options.hosts.isEmpty && (isTCPByDefault || options.port != nil) { endpoints.append(.loopback(port: port)) }
+    if let path = options.unixPath { endpoints.append(.unix(path, mode: options.unixMode)) }
+    return endpoints
+  }
+
+  /// Which Host names are ours: those of --name; on loopback only else the loopback names; else all.
+  static func names(_ options: Options, _ endpoints: [Endpoint]) -> Names? {
+    options.names.isEmpty && !endpoints.allSatisfy(isLocal) ? nil : Names(options.names)
+  }
+
+  /// Whether only this machine reaches an endpoint.
+  private static func isLocal(_ endpoint: Endpoint) -> Bool {
+    switch endpoint.kind {
+    case .loopback, .unix: return true
+    case .tcp(let host, _): return host == "localhost" || PeerAddress(text: host)?.isLoopback == true
+    case .inherited(let descriptor): return localAddress(of: descriptor)?.isLoopback == true
+    }
+  }
+
+  /// One line for each address and one to try, on standard output at once: a script can wait for them.
+  private static func announce(_ addresses: [BoundAddress]) {
+    var text = addresses.map { "doord \(DoordRoutes.version) listening on \($0)\n" }.joined()
+    switch addresses.first {
+    case .tcp(let address): text += "try: curl http://\(address)/hello\n"
+    case .unix(let path): text += "try: curl --unix-socket \(path) http://localhost/hello\n"
+    case nil: break
+    }
+    Array(text.utf8).withUnsafeBytes { _ = write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+  }
+
+  private static func sentence(_ report: StopReport) -> String {
+    "stopped: \(report.acceptedLate) accepted after the signal, \(report.cutHandlers) handlers cut at the deadline, "
+      + "\(report.abandonedTasks) tasks given up"
+  }
+
+  /// Runs `body` in a task and waits for it, on a thread that is no loop's and no pool's. The main thread must not be left to an async
+  /// main: the runtime would then let it wait with every signal unblocked.
+  private static func waitFor<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) throws -> Result {
+    let done = DispatchSemaphore(value: 0)
+    let outcome = Locked<Swift.Result<Result, any Error>?>(nil)
+    Task.detached {
+      let result: Swift.Result<Result, any Error>
+      do { result = .success(try await body()) } catch { result = .failure(error) }
+      outcome.withLock { $0 = result }
+      done.signal()
+    }
+    while true {
+      done.wait()
+      if let result = outcome.withLock({ $0 }) { return try result.get() }
+    }
+  }
+}
+
+/// The address a socket is bound to.
+func localAddress(of descriptor: Int32) -> PeerAddress? {
+  var storage = sockaddr_storage()
+  var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+  let named = withUnsafeMutablePointer(to: &storage) {
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+  }
+  return named == 0 ? PeerAddress(&storage) : nil
+}
