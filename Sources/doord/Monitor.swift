@@ -37,6 +37,7 @@ final class Monitor: Sendable {
     let startedAt: timespec
     let openConnections: Int
     let bufferedBytes: Int
+    let maximumConnections: Int
     let loops: [LoopStatus]
     /// Milliseconds since each loop came round.
     let ages: [Int]
@@ -50,7 +51,8 @@ final class Monitor: Sendable {
     let loops = server?.loops ?? []
     return Snapshot(
       uptime: ContinuousClock.now - started, startedAt: startedAt, openConnections: server?.openConnections ?? 0,
-      bufferedBytes: server?.bufferedBytes ?? 0, loops: loops, ages: loops.map { $0.age.milliseconds }, targets: parts?.probe.state ?? [],
+      bufferedBytes: server?.bufferedBytes ?? 0, maximumConnections: server?.maximumConnections ?? 0, loops: loops,
+      ages: loops.map { $0.age.milliseconds }, targets: parts?.probe.state ?? [],
       openDescriptors: Loop.openDescriptors())
   }
 
@@ -81,7 +83,7 @@ final class Monitor: Sendable {
       json.key("loops")
       json.array { for (loop, age) in zip(now.loops, now.ages) { Monitor.write(loop, age, &$0) } }
       json.member("probe") { write(now.targets, &$0) }
-      json.member("limits", writeLimits)
+      json.member("limits") { writeLimits(now, &$0) }
       json.member("descriptors") {
         $0.member("open", now.openDescriptors ?? 0)
         $0.member("limit", descriptorLimit())
@@ -115,12 +117,12 @@ final class Monitor: Sendable {
   }
 
   /// Sizes in bytes, times in seconds.
-  private func writeLimits(_ json: inout JSONWriter) {
+  private func writeLimits(_ now: Snapshot, _ json: inout JSONWriter) {
     let configuration = options.configuration
     json.member("maxHead", options.wire.maximumHead)
     json.member("maxBody", options.wire.maximumBody)
     json.member("maxBuffered", configuration.maximumBuffered)
-    json.member("maxConnections", min(configuration.maximumConnections, connectionLimit()))
+    json.member("maxConnections", now.maximumConnections)
     json.key("perAddress")
     if let limit = configuration.maximumPerAddress { json.number(limit) } else { json.null() }
     json.member("idle", thousandths: configuration.deadlines.idle.milliseconds)
@@ -208,7 +210,7 @@ extension LoopStatus {
   var age: Duration {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
-    let now = UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
-    return lastTurn > 0 && now > lastTurn ? .nanoseconds(Int64(clamping: now - lastTurn)) : .zero
+    let now = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    return lastTurn > 0 && now > lastTurn ? .nanoseconds(now - lastTurn) : .zero
   }
 }

@@ -121,26 +121,22 @@ final class Probe: Sendable {
     }
   }
 
-  /// Opens a dead listener anew. It waits for the loop to do so, but not for long: a loop that hangs will not.
+  /// Has a dead listener opened anew; the server says so itself. It waits for the loops to do it, but not for long: one that hangs will not.
   private func reopen(_ index: Int, _ address: BoundAddress) {
     let done = DispatchSemaphore(value: 0)
-    let outcome = Locked<String?>("it takes too long")
-    Task.detached { [server] in
+    let problem = Locked<String?>("the loop takes too long")
+    Task.detached { [server, targets] in
       do {
-        try await server.reopen(address)
-        outcome.withLock { $0 = nil }
+        let wasDead = try await server.reopen(address)
+        if wasDead { targets.withLock { $0[index].reopened += 1 } }
+        problem.withLock { $0 = wasDead ? nil : "the listener itself is not" }
       } catch {
-        outcome.withLock { $0 = "\(error)" }
+        problem.withLock { $0 = "\(error)" }
       }
       done.signal()
     }
     _ = done.wait(timeout: .now() + 5)
-    if let problem = outcome.withLock({ $0 }) {
-      log("the listener at \(address) is dead and cannot be reopened: \(problem)")
-    } else {
-      targets.withLock { $0[index].reopened += 1 }
-      log("the listener at \(address) was dead; it is open again")
-    }
+    if let problem = problem.withLock({ $0 }) { log("\(address) is dead to clients and was not reopened: \(problem)") }
   }
 
   /// Asks one address. The socket has its local port before it connects, so that the server knows it from the first packet on.
