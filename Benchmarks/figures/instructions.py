@@ -28,8 +28,8 @@ def ask(port, path):
         raise tools.Stop(f"{path} is answered {answer[:80]!r}")
 
 
-def instructions_of(command, port, path, requests):
-    """Instructions in user space of one run of the server, from its start to its end."""
+def instructions_of(command, port, path, requests, profile=None):
+    """Instructions in user space of one run of the server, from its start to its end; what they were spent on goes to the file `profile`."""
     with tempfile.TemporaryDirectory() as directory:
         out = pathlib.Path(directory) / "callgrind.out"
         valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *map(str, command)]
@@ -49,18 +49,21 @@ def instructions_of(command, port, path, requests):
         finally:
             process.send_signal(signal.SIGTERM)
             said = process.communicate()[1]
+        if profile:
+            profile.write_text(tools.run("callgrind_annotate", "--threshold=95", out))
         found = re.search(r"Collected\s*:\s*(\d+)", said)
         if not found:
             raise tools.Stop(f"callgrind counted nothing:\n{said[-2000:]}")
         return int(found.group(1))
 
 
-def per_request(command, path):
-    """`command` makes the server's command from a port."""
+def per_request(command, path, profiles=None):
+    """`command` makes the server's command from a port. `profiles` is a folder for what callgrind found in the longer run."""
     counts = []
     for requests in (FEW, MANY):
         port = servers.free_port()
-        counts.append(instructions_of(command(port), port, path, requests))
+        profile = profiles / f"instructions{path.replace('/', '-')}.txt" if profiles and requests == MANY else None
+        counts.append(instructions_of(command(port), port, path, requests, profile))
     return (counts[1] - counts[0]) / (MANY - FEW)
 
 
@@ -81,12 +84,14 @@ def figure(binary, options):
     program = build()
     tools.say("instructions per request")
     c = tools.build_c("baseline")
-    with servers.doord(binary) as server, tempfile.NamedTemporaryFile() as answer:
+    port = servers.free_port()
+    with servers.running("instructions", [program, port], port) as server, tempfile.NamedTemporaryFile() as answer:
         answer.write(server.exchange()[1])
         answer.flush()
         yield Row("instructions per request, C baseline", per_request(lambda port: [c, port, answer.name], "/hello"))
-    few = per_request(lambda port: [program, port, 10], "/hello")
+    of = lambda routes: lambda port: [program, port, routes]  # noqa: E731
+    few = per_request(of(10), "/hello", options.profiles)
     yield Row("… plain route", few, bar=6500)
-    yield Row("… async route", per_request(lambda port: [program, port, 10], "/async"), bar=10000)
-    yield Row("… async route that suspends once", per_request(lambda port: [program, port, 10], "/suspend"), bar=16000)
-    yield Row("… plain route, 1 000 routes against 10", per_request(lambda port: [program, port, 1000], "/hello") / few, "×", bar=1.05)
+    yield Row("… async route", per_request(of(10), "/async", options.profiles), bar=10000)
+    yield Row("… async route that suspends once", per_request(of(10), "/suspend", options.profiles), bar=16000)
+    yield Row("… plain route, 1 000 routes against 10", per_request(of(1000), "/hello") / few, "×", bar=1.05)

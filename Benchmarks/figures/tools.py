@@ -41,6 +41,7 @@ class Options:
     connections: int  # held open while memory and latency are measured
     server_core: int
     client_core: int
+    profiles: pathlib.Path | None = None  # where callgrind's findings go
 
 
 def say(text):

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Door authors
 // SPDX-License-Identifier: MIT
 
+import Glibc
 import Loop
 import Routes
 import Wire
@@ -20,4 +21,11 @@ router.get("/suspend") { _ in
   await Task.yield()
   return .json(["name": "instructions", "ok": true, "version": "1.0.0"])
 }
-try await Server(HTTPWire(), handler: router).run(on: .tcp(host: "127.0.0.1", port: port))
+let server = Server(HTTPWire(), handler: router)
+
+// Not `try await` here: waiting, libdispatch parks the main thread in a way that Debian's valgrind does not survive.
+Task.detached {
+  do { try await server.run(on: .tcp(host: "127.0.0.1", port: port)) } catch { print(error) }
+  exit(1)
+}
+while true { pause() }
