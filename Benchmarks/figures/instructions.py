@@ -94,4 +94,5 @@ def figure(binary, options):
     yield Row("… plain route", few, bar=6500)
     yield Row("… async route", per_request(of(10), "/async", options.profiles), bar=10000)
     yield Row("… async route that suspends once", per_request(of(10), "/suspend", options.profiles), bar=16000)
+    yield Row("… plain route that puts JSON together", per_request(of(10), "/json", options.profiles))
     yield Row("… plain route, 1 000 routes against 10", per_request(of(1000), "/hello") / few, "×", bar=1.05)
