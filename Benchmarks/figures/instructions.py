@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """User instructions per request, counted by callgrind in a package that depends on Door."""
 
+import collections
 import os
 import pathlib
 import re
@@ -16,6 +17,9 @@ from . import servers, tools
 from .tools import Row
 
 FEW, MANY = 200, 1200  # the difference leaves out what start and stop cost
+# Seconds between requests. Without them the next connection is sometimes accepted in the turn of the loop that answered the last one, and
+# sometimes not, which alone makes a tenth of the figure.
+PAUSE = 0.002
 
 
 def ask(port, path):
@@ -28,8 +32,8 @@ def ask(port, path):
         raise tools.Stop(f"{path} is answered {answer[:80]!r}")
 
 
-def instructions_of(command, port, path, requests, profile=None):
-    """Instructions in user space of one run of the server, from its start to its end; what they were spent on goes to the file `profile`."""
+def instructions_of(command, port, path, requests):
+    """Instructions in user space of one run of the server, from its start to its end: in all, and by function."""
     with tempfile.TemporaryDirectory() as directory:
         out = pathlib.Path(directory) / "callgrind.out"
         valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *map(str, command)]
@@ -46,25 +50,28 @@ def instructions_of(command, port, path, requests, profile=None):
                     time.sleep(0.05)
             for _ in range(requests):
                 ask(port, path)
+                time.sleep(PAUSE)
         finally:
             process.send_signal(signal.SIGTERM)
             said = process.communicate()[1]
-        if profile:
-            profile.write_text(tools.run("callgrind_annotate", "--threshold=95", out))
+        by_function = collections.Counter()
+        for count, function in re.findall(r"^ *([\d,]+) \([\d. ]+%\)  \S*?:(.+)$", tools.run("callgrind_annotate", "--threshold=100", out), re.M):
+            by_function[function] += int(count.replace(",", ""))
         found = re.search(r"Collected\s*:\s*(\d+)", said)
         if not found:
             raise tools.Stop(f"callgrind counted nothing:\n{said[-2000:]}")
-        return int(found.group(1))
+        return int(found.group(1)), by_function
 
 
 def per_request(command, path, profiles=None):
-    """`command` makes the server's command from a port. `profiles` is a folder for what callgrind found in the longer run."""
-    counts = []
-    for requests in (FEW, MANY):
-        port = servers.free_port()
-        profile = profiles / f"instructions{path.replace('/', '-')}.txt" if profiles and requests == MANY else None
-        counts.append(instructions_of(command(port), port, path, requests, profile))
-    return (counts[1] - counts[0]) / (MANY - FEW)
+    """`command` makes the server's command from a port. What each function costs a request goes to a file in the folder `profiles`."""
+    (few, few_by), (many, many_by) = (instructions_of(command(port), port, path, n) for n in (FEW, MANY) if (port := servers.free_port()))
+    if profiles:
+        many_by.subtract(few_by)
+        lines = [f"{count / (MANY - FEW):8.1f}  {function}" for function, count in many_by.most_common(150) if count >= MANY - FEW]
+        text = tools.run("swift", "demangle", "--simplified", input="\n".join(lines) + "\n")
+        (profiles / f"instructions{path.replace('/', '-')}.txt").write_text(text)
+    return (many - few) / (MANY - FEW)
 
 
 def build(top=tools.TOP):
