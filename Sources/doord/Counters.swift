@@ -21,6 +21,11 @@ final class Counters: Sendable {
     case accepted, bytesSent, handlerFailures, longTurns, notices
   }
 
+  // Kept: each call of `allCases` makes an array.
+  private static let closeReasons = CloseReason.allCases
+  private static let turnAwayReasons = TurnAwayReason.allCases
+  private static let refusalKinds = RefusalKind.allCases
+
   private static let sets = 8
   private static let statuses = 600
   private let shares: [Share] = (0..<Counters.sets).map { _ in Share() }
@@ -53,9 +58,9 @@ final class Counters: Sendable {
     case .answered(let answer):
       share.answers.add(1, at: answer.status)
       share.slots.add(answer.bytes, at: Slot.bytesSent.rawValue)
-      if let refusal = answer.refusal { share.refusals.add(1, at: RefusalKind.allCases.firstIndex(of: RefusalKind(refusal))) }
-    case .closed(_, let reason): share.closed.add(1, at: CloseReason.allCases.firstIndex(of: reason))
-    case .turnedAway(_, let reason): share.turnedAway.add(1, at: TurnAwayReason.allCases.firstIndex(of: reason))
+      if let refusal = answer.refusal { share.refusals.add(1, at: Counters.refusalKinds.firstIndex(of: RefusalKind(refusal))) }
+    case .closed(_, let reason): share.closed.add(1, at: Counters.closeReasons.firstIndex(of: reason))
+    case .turnedAway(_, let reason): share.turnedAway.add(1, at: Counters.turnAwayReasons.firstIndex(of: reason))
     case .handlerFailed: share.slots.add(1, at: Slot.handlerFailures.rawValue)
     case .longTurn: share.slots.add(1, at: Slot.longTurns.rawValue)
     case .notice: share.slots.add(1, at: Slot.notices.rawValue)
@@ -63,9 +68,9 @@ final class Counters: Sendable {
   }
 
   subscript(slot: Slot) -> Int { sum { $0.slots.value(at: slot.rawValue) } }
-  subscript(reason: CloseReason) -> Int { sum { $0.closed.value(at: CloseReason.allCases.firstIndex(of: reason)) } }
-  subscript(reason: TurnAwayReason) -> Int { sum { $0.turnedAway.value(at: TurnAwayReason.allCases.firstIndex(of: reason)) } }
-  subscript(kind: RefusalKind) -> Int { sum { $0.refusals.value(at: RefusalKind.allCases.firstIndex(of: kind)) } }
+  subscript(reason: CloseReason) -> Int { sum { $0.closed.value(at: Counters.closeReasons.firstIndex(of: reason)) } }
+  subscript(reason: TurnAwayReason) -> Int { sum { $0.turnedAway.value(at: Counters.turnAwayReasons.firstIndex(of: reason)) } }
+  subscript(kind: RefusalKind) -> Int { sum { $0.refusals.value(at: Counters.refusalKinds.firstIndex(of: kind)) } }
 
   /// Answers by status, those that happened.
   var answers: [(status: Int, count: Int)] {

@@ -129,13 +129,24 @@ extension [UInt8] {
   /// Appends `value` in decimal, with leading zeros up to `width` digits.
   mutating func append(decimal value: some BinaryInteger, width: Int = 1) {
     if value < 0 { append(UInt8(ascii: "-")) }
-    let first = count
-    var rest = value.magnitude
-    while rest > 0 || count - first < width {
-      append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+    append(digits: UInt64(clamping: value.magnitude), width: width)
+  }
+
+  private mutating func append(digits value: UInt64, width: Int) {
+    let (high, low) = value.quotientAndRemainder(dividingBy: 100_000_000)
+    if high > 0 || width > 8 { append(digits: high, width: width - 8) }
+    var rest = UInt32(low)
+    var packed: UInt64 = 0  // the first digit ends up in the lowest byte
+    var count = 0
+    repeat {
+      packed = packed << 8 | UInt64(UInt8(ascii: "0")) + UInt64(rest % 10)
       rest /= 10
+      count += 1
+    } while rest > 0 || count < Swift.min(high > 0 ? 8 : width, 8)
+    for _ in 0..<count {
+      append(UInt8(truncatingIfNeeded: packed))
+      packed >>= 8
     }
-    self[first...].reverse()
   }
 
   /// Appends `value` / 10^`decimals` with that many decimals.

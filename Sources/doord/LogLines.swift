@@ -115,6 +115,11 @@ struct LogLines {
 
   /// Printable ASCII as it is, but for the quote and the backslash; every other byte as \xHH.
   private mutating func escape(_ bytes: ArraySlice<UInt8>) {
+    let isPlain = bytes.allSatisfy { 0x20...0x7e ~= $0 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+    if isPlain {
+      line += bytes
+      return
+    }
     for byte in bytes {
       switch byte {
       case UInt8(ascii: "\""), UInt8(ascii: "\\"):

@@ -32,24 +32,36 @@ final class Probe: Sendable {
     var reopened = 0
   }
 
-  /// A loop whose stamp is older has not come round: it stamps once a second.
-  static let staleAfter: Duration = .seconds(5)
+  /// Its own pace, apart from how often it asks. A test has less patience.
+  struct Pace: Sendable {
+    /// How often it looks at the loops' stamps.
+    var tick = DispatchTimeInterval.seconds(1)
+    /// A loop whose stamp is older has not come round: it stamps once a second.
+    var stale = Duration.seconds(5)
+    /// For an answer, in seconds.
+    var patience = 5
+  }
 
   private let server: Server
   private let interval: Duration
   private let manager: ServiceManager
   private let mark: ProbeMark
+  private let pace: Pace
   private let log: @Sendable (String) -> Void
   private let targets: Locked<[Target]>
   private let ending = DispatchSemaphore(value: 0)
   /// The door stops: what a probe still finds means nothing.
   private let isEnding = Atomic<Bool>(false)
 
-  init(_ server: Server, interval: Duration, manager: ServiceManager, mark: ProbeMark, log: @escaping @Sendable (String) -> Void) {
+  init(
+    _ server: Server, interval: Duration, manager: ServiceManager, mark: ProbeMark, pace: Pace = Pace(),
+    log: @escaping @Sendable (String) -> Void
+  ) {
     self.server = server
     self.interval = interval
     self.manager = manager
     self.mark = mark
+    self.pace = pace
     self.log = log
     targets = Locked(server.addresses.map { Target(address: $0) })
   }
@@ -73,7 +85,7 @@ final class Probe: Sendable {
     var nextProbe = clock.now + interval
     var nextSign = clock.now
     var stale: Set<Int> = []
-    while ending.wait(timeout: .now() + 1) == .timedOut {
+    while ending.wait(timeout: .now() + pace.tick) == .timedOut {
       watchLoops(&stale)
       if interval > .zero && clock.now >= nextProbe {
         probeAll()
@@ -91,7 +103,7 @@ final class Probe: Sendable {
   private func watchLoops(_ stale: inout Set<Int>) {
     for (index, loop) in server.status.loops.enumerated() {
       let age = loop.age
-      if age > Probe.staleAfter {
+      if age > pace.stale {
         if stale.insert(index).inserted { log("loop \(index) hangs: it has not come round for \(age.milliseconds) ms") }
       } else if stale.remove(index) != nil {
         log("loop \(index) has come round again")
@@ -141,7 +153,7 @@ final class Probe: Sendable {
 
   /// Asks one address. The socket has its local port before it connects, so that the server knows it from the first packet on.
   private func ask(_ address: BoundAddress) -> Answer {
-    let client = ProbeClient()
+    let client = ProbeClient(timeout: pace.patience)
     switch address {
     case .unix(let path): return client.ask(unix: path)
     case .tcp(let address):
