@@ -11,7 +11,7 @@ extension HTTPAnswer {
   public static func json(_ object: JSONObject, status: Int = 200) -> HTTPAnswer {
     var writer = JSONWriter()
     writer.append(object)
-    return .bytes(writer.finish(), contentType: "application/json", status: status)
+    return HTTPAnswer(status: status, contentType: "application/json", body: .bytes(writer.finish()))
   }
 
   /// A value as JSON, with sorted names and plain slashes.
@@ -21,7 +21,7 @@ extension HTTPAnswer {
   @_disfavoredOverload  // a literal is for the function above
   public static func json(_ value: some Encodable, status: Int = 200) -> HTTPAnswer {
     do {
-      return .bytes(Bytes(try encoder.encode(value)), contentType: "application/json", status: status)
+      return HTTPAnswer(status: status, contentType: "application/json", body: .bytes(Bytes(try encoder.encode(value))))
     } catch {
       var answer = HTTPAnswer.refusal(.handlerFailed)
       answer.body = .stream(EncodingFailure(error: error))
@@ -36,11 +36,10 @@ extension HTTPAnswer {
     return encoder
   }()
 
-  /// The answer; throws the error of an encoding that failed, which it carries in place of a body.
+  /// Throws the error of an encoding that failed, which the answer carries in place of a body.
   @inline(__always)
-  func orFailure() throws -> HTTPAnswer {
+  func check() throws {
     if case .stream(let source) = body, let failure = source as? EncodingFailure { throw failure.error }
-    return self
   }
 }
 

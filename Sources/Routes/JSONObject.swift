@@ -33,14 +33,14 @@ public enum JSONValue: Sendable, JSONRepresentable {
 
 /// An object of JSON: names and values, written in the order of the names' bytes. Of a repeated name the last value counts.
 public struct JSONObject: Sendable, JSONRepresentable, ExpressibleByDictionaryLiteral {
-  var members: [(name: String, value: any JSONRepresentable)]
+  var members: [(String, any JSONRepresentable)]
 
   /// The members of a literal.
   public init(dictionaryLiteral elements: (String, any JSONRepresentable)...) { members = elements }
 
   /// Adds a member to those there are, or replaces it.
   public subscript(name: String) -> any JSONRepresentable {
-    get { members.last { $0.name == name }?.value ?? JSONValue.null }
+    get { members.last { $0.0 == name }?.1 ?? JSONValue.null }
     set { members.append((name, newValue)) }
   }
 
@@ -48,12 +48,12 @@ public struct JSONObject: Sendable, JSONRepresentable, ExpressibleByDictionaryLi
   public var json: JSONValue { .object(self) }
 
   /// The members as they are written. A literal is mostly short and often in order already.
-  var sorted: [(name: String, value: any JSONRepresentable)] {
-    let isSorted = zip(members, members.dropFirst()).allSatisfy { JSONObject.precedes($0.name, $1.name) }
+  var sorted: [(String, any JSONRepresentable)] {
+    let isSorted = members.count < 2 || zip(members, members.dropFirst()).allSatisfy { JSONObject.precedes($0.0, $1.0) }
     if isSorted { return members }
     var last: [String: any JSONRepresentable] = [:]
-    for member in members { last[member.name] = member.value }
-    return last.map { (name: $0.key, value: $0.value) }.sorted { JSONObject.precedes($0.name, $1.name) }
+    for (name, value) in members { last[name] = value }
+    return last.map { ($0.key, $0.value) }.sorted { JSONObject.precedes($0.0, $1.0) }
   }
 
   private static func precedes(_ a: String, _ b: String) -> Bool { a.utf8.lexicographicallyPrecedes(b.utf8) }

@@ -28,12 +28,12 @@ struct JSONWriter: ~Copyable {
   mutating func append(_ object: JSONObject) {
     append(UInt8(ascii: "{"))
     var isFirst = true
-    for member in object.sorted {
+    for (name, value) in object.sorted {
       if !isFirst { append(UInt8(ascii: ",")) }
       isFirst = false
-      append(quoted: member.name)
+      append(quoted: name)
       append(UInt8(ascii: ":"))
-      append(member.value.json)
+      append(value.json)
     }
     append(UInt8(ascii: "}"))
   }
@@ -68,11 +68,14 @@ struct JSONWriter: ~Copyable {
   }
 
   private mutating func append(quoted text: String) {
-    append(UInt8(ascii: "\""))
-    for byte in text.utf8 {
-      if byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") { append(byte) } else { append(escaped: byte) }
+    var text = text
+    text.withUTF8 { bytes in
+      append(UInt8(ascii: "\""))
+      for byte in bytes {
+        if byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") { append(byte) } else { append(escaped: byte) }
+      }
+      append(UInt8(ascii: "\""))
     }
-    append(UInt8(ascii: "\""))
   }
 
   @inline(never)

@@ -66,7 +66,11 @@ struct AsyncMiddleware: Middleware {
   let body: @Sendable (RouteRequest, Next) async throws -> HTTPAnswer
 
   func respond(to request: RouteRequest, next: Next) -> Reply<HTTPAnswer> {
-    next.reply { try await body(request, next).orFailure() }
+    next.reply {
+      let answer = try await body(request, next)
+      try answer.check()
+      return answer
+    }
   }
 }
 
@@ -97,7 +101,11 @@ extension Reply<HTTPAnswer> {
   /// What `body` returns, or its error.
   @inline(__always)
   init(catching body: () throws -> HTTPAnswer) {
-    do { self = .now(try body().orFailure()) } catch { self = .failed(error) }
+    do {
+      self = .now(try body())
+    } catch {
+      self = .failed(error)
+    }
   }
 }
 

@@ -74,13 +74,18 @@ final class Route: Sendable {
   func respond(to request: RouteRequest) -> Reply<HTTPAnswer> {
     switch action {
     case .plain(let answer) where placement == .inline: Reply(catching: { try answer(request) })
-    case .plain(let answer): .offloaded(terms) { try answer(request).orFailure() }
-    case .async(let answer): reply { try await answer(request).orFailure() }
+    case .plain(let answer): later { try answer(request) }
+    case .async(let answer): later { try await answer(request) }
     }
   }
 
-  private func reply(_ body: @escaping @Sendable () async throws -> HTTPAnswer) -> Reply<HTTPAnswer> {
-    placement == .pool ? .offloaded(terms, body) : .later(terms, body)
+  private func later(_ body: @escaping @Sendable () async throws -> HTTPAnswer) -> Reply<HTTPAnswer> {
+    let checked: @Sendable () async throws -> HTTPAnswer = {
+      let answer = try await body()
+      try answer.check()
+      return answer
+    }
+    return placement == .pool ? .offloaded(terms, checked) : .later(terms, checked)
   }
 
   /// The path's segment that holds the parameter `name`, and whether it goes on to the end of the path.

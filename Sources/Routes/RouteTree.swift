@@ -31,23 +31,22 @@ struct RouteTree: Sendable {
     var node: Int32 = 0
   }
 
-  /// A route at a node, in a list with the others of that node.
+  /// A route at a node, in a list with the others of that node. The route itself has the same index in `routes`: a lookup reads entries
+  /// only, and touches no reference count on its way.
   private struct Entry {
     let verb: HTTPVerb
     let next: Int32
-    let route: Route
   }
 
   private var nodes: ContiguousArray<Node> = [Node(parent: RouteTree.none)]
   private var entries: ContiguousArray<Entry> = []
+  /// Every route, in the order of adding.
+  private(set) var routes: ContiguousArray<Route> = []
   private var text: ContiguousArray<UInt8> = []
   /// A power of two, at most a quarter taken, so that a chain of collisions is rare and short.
   private var slots = ContiguousArray(repeating: Slot(), count: 16)
   /// Who first named the parameter below a node.
   private var names: [Int32: (name: String, pattern: String)] = [:]
-
-  /// Every route, in the order of adding.
-  var routes: some Sequence<Route> { entries.lazy.map(\.route) }
 
   // MARK: Adding
 
@@ -68,10 +67,11 @@ struct RouteTree: Sendable {
     let list = endsInRest ? \Node.rest : \Node.here
     var entry = nodes[Int(node)][keyPath: list]
     while entry >= 0 {
-      if entries[Int(entry)].route.method == route.method { return .duplicate(method: route.method, route.pattern.text) }
+      if routes[Int(entry)].method == route.method { return .duplicate(method: route.method, route.pattern.text) }
       entry = entries[Int(entry)].next
     }
-    entries.append(Entry(verb: route.verb, next: nodes[Int(node)][keyPath: list], route: route))
+    entries.append(Entry(verb: route.verb, next: nodes[Int(node)][keyPath: list]))
+    routes.append(route)
     nodes[Int(node)][keyPath: list] = Int32(entries.count - 1)
     return nil
   }
@@ -118,34 +118,35 @@ struct RouteTree: Sendable {
 
   // MARK: Looking up
 
-  /// The route that answers `method` on `path`. A HEAD that no HEAD route answers in its place is answered by the GET there.
-  /// - Parameter method: Asked only for verbs that have no name of their own.
-  func route(for verb: HTTPVerb, _ method: @autoclosure () -> String, path: UnsafeRawBufferPointer) -> Route? {
-    let method = verb == .other ? method() : nil
-    guard path.first == UInt8(ascii: "/") else { return nil }  // "OPTIONS *"
-    return withLookup(path: path) { lookup in
-      let found = lookup.walk(0, from: 1) { list in
-        let entry = lookup.entry(in: list, verb, method)
-        return entry < 0 && verb == .head ? lookup.entry(in: list, .get, nil) : entry
-      }
-      return found < 0 ? nil : entries[Int(found)].route
+  /// The route that answers `verb` on `path`. A HEAD that no HEAD route answers in its place is answered by the GET there.
+  func route(for verb: HTTPVerb, path: UnsafeRawBufferPointer) -> Route? {
+    found(path) { lookup, list in
+      let entry = lookup.entry(in: list, verb)
+      return entry < 0 && verb == .head ? lookup.entry(in: list, .get) : entry
     }
+  }
+
+  /// The route that answers a method without a verb of its own.
+  func route(forOther method: String, path: UnsafeRawBufferPointer) -> Route? {
+    found(path) { lookup, list in lookup.entries(in: list).first { routes[Int($0)].method == method } ?? RouteTree.none }
   }
 
   /// The methods of all routes that match `path`.
   func methods(path: UnsafeRawBufferPointer) -> Set<String> {
     var methods: Set<String> = []
-    withLookup(path: path) { lookup in
-      _ = lookup.walk(0, from: 1) { list in
-        var entry = list
-        while entry >= 0 {
-          methods.insert(entries[Int(entry)].route.method)
-          entry = entries[Int(entry)].next
-        }
-        return RouteTree.none
-      }
+    _ = found(path) { lookup, list in
+      for entry in lookup.entries(in: list) { methods.insert(routes[Int(entry)].method) }
+      return RouteTree.none
     }
     return methods
+  }
+
+  /// The route of the first entry that `take` takes.
+  @inline(__always)
+  private func found(_ path: UnsafeRawBufferPointer, _ take: (Lookup, Int32) -> Int32) -> Route? {
+    guard path.first == UInt8(ascii: "/") else { return nil }  // the path of "OPTIONS *"
+    let found = withLookup(path: path) { lookup in lookup.walk(0, from: 1) { list in take(lookup, list) } }
+    return found < 0 ? nil : routes[Int(found)]
   }
 
   @inline(__always)
@@ -213,16 +214,21 @@ struct RouteTree: Sendable {
       return true
     }
 
-    /// The entry for one method in a node's list.
+    /// The entry for one verb in a node's list.
     @inline(__always)
-    func entry(in list: Int32, _ verb: HTTPVerb, _ method: String?) -> Int32 {
+    func entry(in list: Int32, _ verb: HTTPVerb) -> Int32 {
       var index = list
-      while index >= 0 {
-        let entry = entries[Int(index)]
-        if entry.verb == verb, verb != .other || entry.route.method == method { return index }
-        index = entry.next
+      while index >= 0, entries[Int(index)].verb != verb { index = entries[Int(index)].next }
+      return index
+    }
+
+    /// A node's list.
+    func entries(in list: Int32) -> some Sequence<Int32> {
+      sequence(state: list) { index in
+        guard index >= 0 else { return nil }
+        defer { index = entries[Int(index)].next }
+        return index
       }
-      return RouteTree.none
     }
   }
 }

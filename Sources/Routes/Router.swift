@@ -35,6 +35,8 @@ public struct Router: Sendable {
   var tree = RouteTree()
   /// Number 0 is the router itself; an inner group's number is higher than its outer one's.
   var groups = [RouteGroup()]
+  /// Whether any group has middleware.
+  var hasMiddleware = false
   /// The group that is being filled.
   var current = 0
   /// What is wrong, in the order of adding.

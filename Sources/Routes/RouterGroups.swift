@@ -57,6 +57,7 @@ extension Router {
 
   /// Adds middleware: to the group if called inside one, else to the whole router, its refusals included. It also wraps routes added before.
   public mutating func use(_ middleware: any Middleware) {
+    hasMiddleware = true
     groups[current].own.append(middleware)
     for index in current..<groups.count {
       groups[index].chain = (index == 0 ? [] : groups[groups[index].outer].chain) + groups[index].own

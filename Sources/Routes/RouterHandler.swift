@@ -8,11 +8,13 @@ public import Wire
 extension Router: Handler {
   /// Finds the route and has it answer, through the middleware around it.
   public func respond(to request: HTTPRequest, in context: Context) -> Reply<HTTPAnswer> {
-    let route = request.withPath { path in tree.route(for: request.verb, request.method, path: path) }
+    let verb = request.verb
+    let route = request.withPath { path in
+      verb == .other ? tree.route(forOther: request.method, path: path) : tree.route(for: verb, path: path)
+    }
     guard let route else { return refuse(RouteRequest(http: request, context: context, route: nil)) }
     let routed = RouteRequest(http: request, context: context, route: route)
-    let chain = groups[route.group].chain
-    return chain.isEmpty ? route.respond(to: routed) : Next(chain: chain, position: 0, end: .route(route))(routed)
+    return hasMiddleware ? Next(chain: groups[route.group].chain, position: 0, end: .route(route))(routed) : route.respond(to: routed)
   }
 
   /// Answers as a server would, without one: for tests. Closures that are async or offloaded run here and now; deadlines do not count.
@@ -28,7 +30,7 @@ extension Router: Handler {
   private func refuse(_ request: RouteRequest) -> Reply<HTTPAnswer> {
     let reply = request.http.withPath { path in ownReply(to: request.http, path) }
     let chain = request.http.withPath { path in middleware(around: path) }
-    return chain.isEmpty ? reply : Next(chain: chain, position: 0, end: .reply(reply))(request)
+    return Next(chain: chain, position: 0, end: .reply(reply))(request)
   }
 
   private func middleware(around path: UnsafeRawBufferPointer) -> [any Middleware] {
