@@ -33,7 +33,9 @@ public enum JSONValue: Sendable, JSONRepresentable {
 
 /// An object of JSON: names and values, written in the order of the names' bytes. Of a repeated name the last value counts.
 public struct JSONObject: Sendable, JSONRepresentable, ExpressibleByDictionaryLiteral {
-  var members: [(String, any JSONRepresentable)]
+  typealias Member = (String, any JSONRepresentable)
+
+  var members: [Member]
 
   /// The members of a literal.
   public init(dictionaryLiteral elements: (String, any JSONRepresentable)...) { members = elements }
@@ -47,16 +49,43 @@ public struct JSONObject: Sendable, JSONRepresentable, ExpressibleByDictionaryLi
   /// `.object`
   public var json: JSONValue { .object(self) }
 
-  /// The members as they are written. A literal is mostly short and often in order already.
-  var sorted: [(String, any JSONRepresentable)] {
-    let isSorted = members.count < 2 || zip(members, members.dropFirst()).allSatisfy { JSONObject.precedes($0.0, $1.0) }
-    if isSorted { return members }
-    var last: [String: any JSONRepresentable] = [:]
-    for (name, value) in members { last[name] = value }
-    return last.map { ($0.key, $0.value) }.sorted { JSONObject.precedes($0.0, $1.0) }
+  /// Lends the members as they are written, which a literal mostly is already. Without members, nothing happens.
+  func withSorted(_ body: (borrowing Members) -> Void) {
+    let isSorted = withMembers(members) { members in
+      var index = 1
+      while index < members.count, members.name(index - 1) < members.name(index) { index += 1 }
+      return index >= members.count
+    }
+    _ = isSorted == false ? withMembers(rearranged, body) : withMembers(members, body)
   }
 
-  private static func precedes(_ a: String, _ b: String) -> Bool { a.utf8.lexicographicallyPrecedes(b.utf8) }
+  private func withMembers<Result>(_ members: [Member], _ body: (borrowing Members) -> Result) -> Result? {
+    members.withUnsafeBufferPointer { members in
+      members.baseAddress.map { body(Members(start: UnsafeRawPointer($0), count: members.count)) }
+    }
+  }
+
+  private var rearranged: [Member] {
+    var last: [String: any JSONRepresentable] = [:]
+    for (name, value) in members { last[name] = value }
+    return last.map { ($0.key, $0.value) }.sorted { $0.0 < $1.0 }
+  }
+
+  /// A view of members that reads each half of a pair where it lies: copying a pair whose second half is an existential costs more
+  /// (hundreds of instructions) than writing it. A pair in memory is its parts one after the other; both are aligned alike.
+  struct Members: ~Copyable {
+    let start: UnsafeRawPointer
+    let count: Int
+
+    func name(_ index: Int) -> String {
+      (start + index * MemoryLayout<Member>.stride).assumingMemoryBound(to: String.self).pointee
+    }
+
+    func value(_ index: Int) -> JSONValue {
+      let value = start + index * MemoryLayout<Member>.stride + MemoryLayout<String>.stride
+      return value.assumingMemoryBound(to: (any JSONRepresentable).self).pointee.json
+    }
+  }
 }
 
 extension Bool: JSONRepresentable {

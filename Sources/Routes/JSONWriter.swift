@@ -27,13 +27,13 @@ struct JSONWriter: ~Copyable {
 
   mutating func append(_ object: JSONObject) {
     append(UInt8(ascii: "{"))
-    var isFirst = true
-    for (name, value) in object.sorted {
-      if !isFirst { append(UInt8(ascii: ",")) }
-      isFirst = false
-      append(quoted: name)
-      append(UInt8(ascii: ":"))
-      append(value.json)
+    object.withSorted { members in
+      for index in 0..<members.count {
+        if index > 0 { append(UInt8(ascii: ",")) }
+        append(quoted: members.name(index))
+        append(UInt8(ascii: ":"))
+        append(members.value(index))
+      }
     }
     append(UInt8(ascii: "}"))
   }
@@ -64,18 +64,35 @@ struct JSONWriter: ~Copyable {
   }
 
   private mutating func append(text: String) {
-    for byte in text.utf8 { append(byte) }
+    var text = text
+    text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
   }
 
   private mutating func append(quoted text: String) {
-    var text = text
-    text.withUTF8 { bytes in
-      append(UInt8(ascii: "\""))
-      for byte in bytes {
-        if byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") { append(byte) } else { append(escaped: byte) }
-      }
-      append(UInt8(ascii: "\""))
+    append(UInt8(ascii: "\""))
+    let done: Void? = text.utf8.withContiguousStorageIfAvailable { append(escaping: $0) }
+    if done == nil { Array(text.utf8).withUnsafeBufferPointer { append(escaping: $0) } }
+    append(UInt8(ascii: "\""))
+  }
+
+  private mutating func append(escaping bytes: UnsafeBufferPointer<UInt8>) {
+    reserve(bytes.count)
+    let end = start + count
+    var index = 0
+    while index < bytes.count, !JSONWriter.needsEscape(bytes[index]) {
+      end[index] = bytes[index]
+      index += 1
     }
+    count += index
+    while index < bytes.count {
+      if JSONWriter.needsEscape(bytes[index]) { append(escaped: bytes[index]) } else { append(bytes[index]) }
+      index += 1
+    }
+  }
+
+  @inline(__always)
+  private static func needsEscape(_ byte: UInt8) -> Bool {
+    byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
   }
 
   @inline(never)
@@ -96,23 +113,35 @@ struct JSONWriter: ~Copyable {
   }
 
   private mutating func append(_ literal: StaticString) {
-    for index in 0..<literal.utf8CodeUnitCount { append(literal.utf8Start[index]) }
+    append(UnsafeRawBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
+  }
+
+  private mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    guard let first = bytes.baseAddress, bytes.count > 0 else { return }
+    reserve(bytes.count)
+    UnsafeMutableRawPointer(start + count).copyMemory(from: first, byteCount: bytes.count)
+    count += bytes.count
   }
 
   @inline(__always)
   private mutating func append(_ byte: UInt8) {
-    if count == capacity { grow() }
+    reserve(1)
     start[count] = byte
     count += 1
   }
 
+  @inline(__always)
+  private mutating func reserve(_ added: Int) {
+    if capacity - count < added { grow(added) }
+  }
+
   @inline(never)
-  private mutating func grow() {
-    let larger = JSONWriter.Block.create(minimumCapacity: capacity * 2) { _ in }
+  private mutating func grow(_ added: Int) {
+    capacity = max(capacity * 2, count + added)
+    let larger = JSONWriter.Block.create(minimumCapacity: capacity) { _ in }
     let moved = larger.withUnsafeMutablePointerToElements { $0 }
     moved.update(from: start, count: count)
     block = larger
     start = moved
-    capacity *= 2
   }
 }

@@ -42,6 +42,8 @@ func respond(_ target: String, _ router: Router, _ count: Int) throws -> Int {
   return sum
 }
 
+let name = arguments.count > 7 ? "a longer text" : "lookup"
+
 @inline(never)
 func encode(_ answer: () -> HTTPAnswer) -> Int { if case .bytes = answer().body { 1 } else { 0 } }
 
@@ -52,6 +54,7 @@ case "parameter": sum = try respond("/lamps/seven", router, count)
 case "later": sum = try respond("/slow/x", router, count)
 case "deep": sum = try respond("/r3/s\(3 + 37)", router, count)
 case "literal": for _ in 0..<count { sum += encode { .json(["ok": true]) } }
+case "three": for _ in 0..<count { sum += encode { .json(["name": name, "ok": true, "version": "1.0.0"]) } }
 case "encoder": for _ in 0..<count { sum += encode { .json(["ok": true] as [String: Bool]) } }
 case "struct": for _ in 0..<count { sum += encode { .json(Small()) } }
 default: exit(2)
