@@ -102,7 +102,9 @@ extension Reply<HTTPAnswer> {
   @inline(__always)
   init(catching body: () throws -> HTTPAnswer) {
     do {
-      self = .now(try body())
+      let answer = try body()
+      try answer.check()
+      self = .now(answer)
     } catch {
       self = .failed(error)
     }
