@@ -176,7 +176,8 @@ package struct ConnectionLife: Hashable, Sendable {
 
   /// An answer is ready to be sent. `refusing`: the request was not read to its end.
   package mutating func answered(refusing: Bool = false) {
-    guard state == .handling || state == .arriving || state == .idle else { return }
+    // Behind answers that have not left yet, what follows may still be refused.
+    guard state == .handling || state == .arriving || state == .idle || state == .writing && refusing else { return }
     state = .writing
     deadline = .never
     taken = 0
