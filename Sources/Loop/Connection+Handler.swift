@@ -25,8 +25,7 @@ extension Connection {
 
   private func begin(_ terms: Terms, on executor: any TaskExecutor, isOffloaded: Bool) -> Run {
     let allowed = terms.deadline?.inNanoseconds ?? station.handlerDeadline
-    // Nothing is known of the client's end of stream yet: it is read only from the next turn on.
-    _ = life.handlerRuns(until: station.poller.now + allowed, waits: terms.waits)
+    life.handlerRuns(until: station.poller.now + allowed, waits: terms.waits)
     justRead = false
     station.taskBegan()
     return Run(executor: executor, ticket: ticket, isOffloaded: isOffloaded, station: station)

@@ -117,7 +117,10 @@ extension Connection {
       case .later:
         if life.state == .handling {
           keep(bytes, from: offset)
-          return flush(observed: observed)
+          flush(observed: observed)
+          // A client that had sent its last before this handler began may be one that it waits for in vain.
+          if life.sawEnd { perform(life.endOfStream()) }
+          return
         }
       }
       guard staysOpen, offset < bytes.count, station.output.pointee.size < Station.bytesPerTurn else { break }

@@ -166,12 +166,11 @@ package struct ConnectionLife: Hashable, Sendable {
     extra = over
   }
 
-  /// The handler will answer later.
-  package mutating func handlerRuns(until deadline: Moment, waits: Bool) -> Action {
-    guard state == .handling else { return .nothing }
+  /// The handler will answer later. If `sawEnd` is true already, `endOfStream` is to be told again once the answers before are sent.
+  package mutating func handlerRuns(until deadline: Moment, waits: Bool) {
+    guard state == .handling else { return }
     self.deadline = deadline
     self.waits = waits
-    return waits && sawEnd ? close(.clientClosed) : .nothing
   }
 
   /// An answer is ready to be sent. `refusing`: the request was not read to its end.

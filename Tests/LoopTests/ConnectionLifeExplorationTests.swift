@@ -163,7 +163,7 @@ extension Node {
       case .clientClosed:
         // Of a handler that waits, and of a stream that has nothing to send, the end of stream is the end; of no other answer.
         event == .endOfStream && (state == .idle || state == .handling && was.waits || state == .writing && was.paused)
-          || event == .handlerRuns(waits: true) && was.sawEnd || event == .sourcePaused && was.sawEnd
+          || event == .sourcePaused && was.sawEnd
       case .cutRequest: event == .endOfStream && state == .arriving
       case .idle: state == .idle && isDue && was.stoppedAt == nil
       case .stopped: state == .idle && was.stoppedAt != nil && isDue || state == .idle && (event == .stop || event == .drainEnded)
@@ -227,6 +227,7 @@ extension History {
       if from == .writing { (paused, blocked, window) = (true, false, nil) }
     default: break
     }
+    if case .answered(refusing: true) = event, from == .writing { (refused, paused, window) = (true, false, nil) }
     if from != to { entered(to, event, from: from) }
   }
 
@@ -275,7 +276,7 @@ extension ConnectionLife {
     case .endOfStream: return endOfStream()
     case .failed: return failed()
     case .requestWhole(let over): requestWhole(over: over)
-    case .handlerRuns(let waits): return handlerRuns(until: now + handlerTime, waits: waits)
+    case .handlerRuns(let waits): handlerRuns(until: now + handlerTime, waits: waits)
     case .answered(let refusing): answered(refusing: refusing)
     case .wouldBlock(let count): wouldBlock(took: count, at: now, rules)
     case .caughtUp: caughtUp()
