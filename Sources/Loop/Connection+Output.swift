@@ -65,12 +65,11 @@ extension Connection {
 
   /// Asks the stream for more, as long as the socket takes it.
   func pull() {
-    var share = Station.bytesPerTurn
+    let before = sentBytes
     while !isClosed, let source = outbox?.source, outbox?.hasBytes == false {
-      guard share > 0 else { return blocked(took: 0) }
+      guard sentBytes - before < Station.bytesPerTurn else { return blocked(took: sentBytes - before) }
       let state = source.next(into: &station.output.pointee)
       if state == .end { _ = outbox?.dropSource() }
-      let before = sentBytes
       answerBytes += station.output.pointee.size
       outbox?.take(&station.output.pointee, after: 0)
       while outbox?.hasBytes == true {
@@ -79,7 +78,6 @@ extension Connection {
         guard sent > 0 else { return blocked(took: sentBytes - before) }
         sentBytes += sent
       }
-      share -= sentBytes - before
       if state == .end {
         outbox = nil
         return allSent()
