@@ -142,9 +142,13 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
     ticket = station.nextTicket()
     let wasHandling = life.state == .handling
     life.answered(refusing: !wasHandling)
-    input = nil
-    inputCount = 0
-    need = nil
+    isStarved = false
+    // What follows a whole request is the next one, which may still be served.
+    if !wasHandling {
+      input = nil
+      inputCount = 0
+      need = nil
+    }
     station.exchange.refuse(refusal, self)
     flush()
     late?.cancel()
