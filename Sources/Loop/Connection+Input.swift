@@ -123,7 +123,8 @@ extension Connection {
           return
         }
       }
-      guard staysOpen, offset < bytes.count, station.output.pointee.size < Station.bytesPerTurn else { break }
+      guard life.goesOn, offset < bytes.count, station.output.pointee.source == nil, station.output.pointee.size < Station.bytesPerTurn
+      else { break }
       // The next one's answer goes behind this one's, and both leave together.
       answerBytes = station.output.pointee.size - observed
       observed = station.output.pointee.size

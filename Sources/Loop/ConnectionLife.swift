@@ -104,6 +104,9 @@ package struct ConnectionLife: Hashable, Sendable {
     closes = !staysOpen
   }
 
+  /// Whether another request is served after the one under way.
+  package var goesOn: Bool { !closes }
+
   // MARK: What to wait for
 
   package var wantsRead: Bool {
