@@ -35,6 +35,7 @@ extension Connection {
     var rest = Outbox()
     rest.take(&station.output.pointee, after: max(0, sent))
     outbox = rest
+    if station.isStopping { rest.source?.finish() }
     justRead = false
     // A socket that took a part is full; one that took everything is asked for a stream's first bytes.
     if sent < total { blocked(took: max(0, sent)) } else { pull() }
