@@ -102,6 +102,7 @@ extension Connection {
       let progress = station.exchange.advance(self, UnsafeRawBufferPointer(rebasing: bytes[offset...]))
       isAdvancing = false
       if isClosed { return }
+      if case .incomplete = progress {} else { isTold = false }
       offset += station.consumed
       station.window = UnsafeRawBufferPointer(rebasing: bytes[offset...])
       switch progress {
@@ -129,6 +130,7 @@ extension Connection {
       answerBytes = station.output.pointee.size - observed
       observed = station.output.pointee.size
       observeAnswer()
+      isTold = true
       requestIsOver()
     } while true
     keep(bytes, from: offset)

@@ -13,7 +13,7 @@ extension Connection {
 
   /// Sends what was written to the loop's output, which is empty afterwards. Observers have been told of its first `observed` bytes.
   func flush(observed: Int = 0) {
-    if station.output.pointee.isEmpty { return }
+    if station.output.pointee.isEmpty && outbox == nil { return allSent() }
     let total = station.output.pointee.size
     answerBytes = total - observed
     if outbox != nil {
@@ -90,7 +90,8 @@ extension Connection {
   /// Everything is with the kernel: the answer is given, and the connection closes, lingers or goes on.
   private func allSent() {
     guard life.state == .writing else { return }
-    observeAnswer()
+    if !isTold { observeAnswer() }
+    isTold = false
     let action = life.drained(unsettled: isUnsettled, at: station.poller.now, station.rules)
     sentBytes = 0
     if case .next = action {

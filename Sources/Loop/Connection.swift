@@ -47,6 +47,8 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
   var sentBytes = 0
   /// The size of the answer that is being sent.
   var answerBytes = 0
+  /// Observers know of the answer that is being sent.
+  var isTold = false
   /// No time has passed since the socket was read empty, so nothing can be unread that is known of.
   var justRead = false
   /// `advance` is on the stack: an answer that comes meanwhile is sent by it.
@@ -167,6 +169,7 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
     input = nil
     inputCount = 0
     isStarved = false
+    isTold = false
     saidContinue = false
     station.observer?.observe(.closed(peer, reason))
     station.remove(self)
