@@ -3,6 +3,9 @@
 #
 # Everything one does with this repository. A target installs what it needs from Debian or Ubuntu and says so; with nothing missing it is quiet.
 
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
+
 PREFIX ?= /usr/local
 DESTDIR ?=
 ARGS ?=
@@ -28,7 +31,7 @@ run: ## doord on 127.0.0.1:8757 and [::1]:8757 (ARGS="--port 80 …")
 test: ## every test: unit, black box, simulation, a package that depends on this one
 	@scripts/setup build test
 	swift build --build-tests
-	swift test --skip-build
+	swift test --skip-build 2>&1 | tee .build/test.log | grep -v '^◇\|^✔ Test ' # all of it: .build/test.log
 	swift build -c release
 	DOORD="$(CURDIR)/.build/release/doord" /usr/bin/python3 -m pytest -q -p no:cacheprovider Tests/BlackBox
 	swift run -c release --skip-build Simulation --seed $(SEED) --count 100000
