@@ -46,17 +46,17 @@ def until(condition, what, seconds=10.0):
 
 
 class Door:
-    """One doord process. `flags` are its arguments; port 0 unless they name one."""
+    """One doord process. `flags` are its arguments; port 0 unless they name one or ask for a Unix-domain socket only.
+
+    `addresses` is how many lines it must say; a test that counts differently (inherited sockets) gives it, and all flags."""
 
     def __init__(self, directory, *flags, env=None, prefix=(), stderr=None, pass_fds=(), addresses=None, arguments0=None):
         self.directory = pathlib.Path(directory)
         flags = [str(flag) for flag in flags]
-        if "--port" not in flags:
+        if "--port" not in flags and ("--host" in flags or "--unix" not in flags) and addresses is None:
             flags += ["--port", "0"]
         if addresses is None:
-            # The default is both loopback families; a test that asks for other places says so by its flags.
-            tcp = flags.count("--host") or (0 if "--unix" in flags else 2)
-            addresses = tcp + flags.count("--unix")
+            addresses = (flags.count("--host") or 2 if "--port" in flags else 0) + flags.count("--unix")
         self.log_path = self.directory / f"stderr-{time.monotonic_ns()}"
         own = stderr is None
         stderr = open(self.log_path, "wb") if own else stderr

@@ -1,0 +1,204 @@
+# SPDX-FileCopyrightText: The Door authors
+# SPDX-License-Identifier: MIT
+"""Signals, the graceful stop, and coming back."""
+
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+import raw
+from daemon import until
+
+WAIT = raw.request("GET", "/wait?seconds=1")
+LONG = raw.request("GET", "/wait?seconds=25")
+
+
+def asked(door, request=LONG):
+    """A connection whose request the door is working on."""
+    connection = raw.connect(door.address)
+    connection.sendall(request)
+    until(lambda: door.open_connections() >= 1, "the request arrived")
+    return connection
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_it_stops_with_exit_status_0_at_once_when_nothing_runs(doord, number):
+    door = doord()
+    assert door.get("/hello").status == 200
+    _, seconds = raw.timed(lambda: door.stop(number))
+    assert seconds < 2
+
+
+def test_SIGHUP_does_not_end_it(door):
+    for _ in range(3):
+        door.send(signal.SIGHUP)
+        assert door.get("/hello").status == 200
+
+
+def test_SIGPIPE_does_not_end_it(door):
+    door.send(signal.SIGPIPE)
+    assert door.get("/hello").status == 200
+
+
+def test_a_running_handler_is_finished_before_the_end(door):
+    connection = asked(door, WAIT)
+    door.send(signal.SIGTERM)
+    assert raw.Answer(raw.read_to_end(connection)).status == 200
+    connection.close()
+    assert door.wait() == 0
+
+
+def test_new_connections_are_refused_while_it_drains(door):
+    connection = asked(door, WAIT)
+    door.send(signal.SIGTERM)
+
+    def refused():
+        try:
+            raw.connect(door.address).close()
+        except ConnectionRefusedError:
+            return True
+
+    until(refused, "connections are refused", seconds=0.9)
+    assert raw.Answer(raw.read_to_end(connection)).status == 200
+    connection.close()
+    assert door.wait() == 0
+
+
+def test_a_handler_that_still_runs_at_the_drain_deadline_is_answered_503(doord):
+    door = doord("--drain", "300ms")
+    connection = asked(door)
+    door.send(signal.SIGTERM)
+    answer, seconds = raw.timed(lambda: raw.Answer(raw.read_to_end(connection)))
+    assert (answer.status, answer.reason) == (503, "the server is stopping")
+    assert 0.2 < seconds < 5
+    connection.close()
+    assert door.wait(5) == 0
+
+
+def test_a_second_signal_cuts_at_once(door):
+    connection = asked(door)
+    door.send(signal.SIGTERM)
+    until(lambda: len(door.descriptors()) < door.first_descriptors + 1, "the listeners are closed")
+    door.send(signal.SIGTERM)
+    code, seconds = raw.timed(lambda: door.wait(5))
+    assert code == 0 and seconds < 3
+    raw.fate(connection)
+    connection.close()
+
+
+def test_half_requests_and_silent_clients_do_not_hold_it_up_past_the_drain_deadline(doord):
+    door = doord("--drain", "300ms", "--no-defer")
+    silent, half = raw.connect(door.address), raw.connect(door.address)
+    half.sendall(b"GET /hello HTTP/1.1\r\n")
+    until(lambda: door.open_connections() == 2, "both accepted")
+    door.send(signal.SIGTERM)
+    code, seconds = raw.timed(lambda: door.wait(10))
+    assert code == 0 and seconds < 4
+    silent.close()
+    half.close()
+
+
+def test_an_answer_under_way_is_finished_before_the_end(door, body):
+    data = body(16 << 20)[1]
+    with raw.connect(door.address, receive_buffer=65536) as connection:
+        connection.sendall(raw.request("POST", "/echo", data))
+        first = raw.read_some(connection, 1000)
+        door.send(signal.SIGTERM)
+        assert raw.Answer(first + raw.read_to_end(connection)).body == data
+    assert door.wait() == 0
+
+
+@pytest.mark.parametrize("kind", ["tcp", "tcp, no deferred accept", "two loops", "unix"])
+def test_a_connect_storm_while_it_stops_loses_no_accepted_request(doord, tmp_path, kind, record_property):
+    """Every client either gets a whole answer or none: no part of one, and as many whole ones as the log has lines. What the
+    kernel still had in its queue when the listener was closed may be reset; it is counted."""
+    flags = {"tcp": [], "tcp, no deferred accept": ["--no-defer"], "two loops": ["--loops", "2"], "unix": []}[kind]
+    where = ["--unix", tmp_path / "door.sock"] if kind == "unix" else ["--host", "127.0.0.1"]
+    door = doord(*where, *flags, "--probe", "0")
+    counts = {"answered": 0, "refused": 0, "reset": 0, "empty": 0, "part": 0}
+    lock, ended = threading.Lock(), threading.Event()
+
+    def client():
+        request = raw.request("GET", "/hello")
+        while not ended.is_set():
+            data = b""
+            try:
+                with raw.connect(door.address) as connection:
+                    connection.sendall(request)
+                    while piece := connection.recv(65536):
+                        data += piece
+                outcome = "answered" if data else "empty"
+                if data:
+                    raw.Answer(data)
+            except (ConnectionRefusedError, FileNotFoundError):
+                outcome = "refused"
+            except (ConnectionResetError, BrokenPipeError):
+                outcome = "part" if data else "reset"
+            except AssertionError:
+                outcome = "part"
+            with lock:
+                counts[outcome] += 1
+            if outcome == "refused":
+                return
+
+    threads = [threading.Thread(target=client) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    until(lambda: counts["answered"] > 500, "the storm is on", 30)
+    door.send(signal.SIGTERM)
+    code = door.wait()
+    ended.set()
+    for thread in threads:
+        thread.join()
+    record_property("counts", counts)
+    assert code == 0
+    assert counts["part"] == 0 and counts["empty"] == 0, counts
+    logged = sum("/hello" in line for line in door.log_lines())
+    assert logged == counts["answered"], (logged, counts)
+    assert counts["reset"] <= 64, counts
+
+
+def test_killed_it_can_be_started_again_on_the_same_port_at_once(doord):
+    door = doord()
+    connection = asked(door)
+    door.send(signal.SIGKILL)
+    assert door.wait() == -signal.SIGKILL
+    again = doord("--port", str(door.port))
+    assert again.port == door.port and again.get("/hello").status == 200
+    connection.close()
+
+
+def test_stopped_it_can_be_started_again_on_the_same_port_at_once(doord):
+    door = doord()
+    for _ in range(50):
+        assert door.get("/hello").status == 200
+    door.stop()
+    assert doord("--port", str(door.port)).get("/hello").status == 200
+
+
+def test_killed_it_replaces_its_stale_unix_socket(doord, tmp_path):
+    path = tmp_path / "door.sock"
+    door = doord("--unix", path)
+    door.send(signal.SIGKILL)
+    door.wait()
+    assert path.is_socket()
+    assert doord("--unix", path).get("/hello").status == 200
+
+
+def test_stopped_it_leaves_no_unix_socket_behind(doord, tmp_path):
+    path = tmp_path / "door.sock"
+    doord("--unix", path).stop()
+    assert not path.exists()
+
+
+def test_no_thread_and_no_descriptor_is_left_of_a_thousand_requests(door):
+    threads = lambda: len(__import__("os").listdir(f"/proc/{door.pid}/task"))
+    door.get("/wait?seconds=0")
+    before = threads()
+    for _ in range(500):
+        door.get("/hello")
+        door.get("/wait?seconds=0")
+    assert threads() <= before
