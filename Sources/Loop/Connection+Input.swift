@@ -37,7 +37,8 @@ extension Connection {
       // A read that left room has emptied the socket; the poller tells if more comes.
       justRead = count < room
       if input != nil { inputCount += count }
-      if let need, need.more > count {
+      // Counted here down to the last byte but one: a need for one byte means something else to a parser (a head is searched on).
+      if let need, need.more > count + 1 {
         self.need?.more -= count
       } else {
         process(start, count)
