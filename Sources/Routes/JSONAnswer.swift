@@ -60,10 +60,15 @@ extension RouteRequest {
   /// Throws a `Refusal` with 400 that names the field (`the field 'lamp.level' is missing`) and quotes nothing else of the body.
   public func json<Value: Decodable>(as type: Value.Type) throws -> Value {
     if body.isEmpty { throw Refusal.badRequest("the body is empty; JSON is expected") }
+    let data = Data(body)
     do {
-      return try JSONDecoder().decode(type, from: Data(body))
+      return try JSONDecoder().decode(type, from: data)
     } catch let refusal as Refusal {
       throw refusal
+    } catch DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty {
+      if let named = NumberFault.find(in: data, as: type) { throw Refusal.badRequest(named.sentence) }
+      let isKnown = data.count <= NumberFault<Value>.limit
+      throw Refusal.badRequest(isKnown ? "the body is not JSON" : "the body is not JSON, or a number in it does not fit")
     } catch let error as DecodingError {
       throw Refusal.badRequest(error.sentence)
     } catch {
@@ -79,7 +84,6 @@ extension DecodingError {
     case .keyNotFound(let key, let context): "\(DecodingError.field(context.codingPath + [key])) is missing"
     case .valueNotFound(let type, let context): "\(DecodingError.field(context.codingPath)) is null, not \(DecodingError.name(of: type))"
     case .typeMismatch(let type, let context): "\(DecodingError.field(context.codingPath)) is not \(DecodingError.name(of: type))"
-    case .dataCorrupted(let context) where context.codingPath.isEmpty: "the body is not JSON"
     case .dataCorrupted(let context): "\(DecodingError.field(context.codingPath)) has a value that is not allowed"
     @unknown default: "the body does not have the form that is expected here"
     }
