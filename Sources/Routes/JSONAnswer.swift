@@ -36,10 +36,11 @@ extension HTTPAnswer {
     return encoder
   }()
 
-  /// Throws the error of an encoding that failed, which the answer carries in place of a body.
+  /// The answer; throws the error of an encoding that failed, which it carries in place of a body.
   @inline(__always)
-  func check() throws {
+  consuming func checked() throws -> HTTPAnswer {
     if case .stream(let source) = body, let failure = source as? EncodingFailure { throw failure.error }
+    return self
   }
 }
 

@@ -47,8 +47,10 @@ public struct Next: Sendable {
 
   /// `body` as a reply, run where the route asks to be run and on its terms.
   func reply(_ body: @escaping @Sendable () async throws -> HTTPAnswer) -> Reply<HTTPAnswer> {
-    guard case .route(let route) = end else { return .later(Terms(), body) }
-    return route.placement == .pool ? .offloaded(route.terms, body) : .later(route.terms, body)
+    switch end {
+    case .route(let route): route.reply(body)
+    case .reply: .later(Terms(), body)
+    }
   }
 }
 
@@ -66,11 +68,7 @@ struct AsyncMiddleware: Middleware {
   let body: @Sendable (RouteRequest, Next) async throws -> HTTPAnswer
 
   func respond(to request: RouteRequest, next: Next) -> Reply<HTTPAnswer> {
-    next.reply {
-      let answer = try await body(request, next)
-      try answer.check()
-      return answer
-    }
+    next.reply { try await body(request, next).checked() }
   }
 }
 
@@ -102,9 +100,7 @@ extension Reply<HTTPAnswer> {
   @inline(__always)
   init(catching body: () throws -> HTTPAnswer) {
     do {
-      let answer = try body()
-      try answer.check()
-      self = .now(answer)
+      self = .now(try body().checked())
     } catch {
       self = .failed(error)
     }

@@ -25,27 +25,21 @@ public struct RouteOption: Sendable, Hashable {
   public static func deadline(_ duration: Duration) -> RouteOption { RouteOption(kind: .deadline(duration)) }
 }
 
-/// Where an answer is made.
-enum Placement: Sendable {
-  /// On the loop's thread, before the call returns.
-  case inline
-  /// On the loop's thread, in a task.
-  case task
-  /// On the blocking pool, in a task.
-  case pool
-}
-
 final class Route: Sendable {
+  /// What makes the answer, and where.
   enum Action: Sendable {
-    case plain(Router.Plain)
-    case async(Router.Async)
+    /// On the loop's thread, before the call returns.
+    case inline(Router.Plain)
+    /// On the loop's thread, in a task.
+    case task(Router.Async)
+    /// On the blocking pool, in a task.
+    case pool(Router.Async)
   }
 
   let method: String
   let verb: HTTPVerb
   let pattern: RoutePattern
   let action: Action
-  let placement: Placement
   let terms: Terms
   /// The group it belongs to, as an index into the router's groups.
   let group: Int
@@ -56,36 +50,36 @@ final class Route: Sendable {
     self.group = group
     verb = HTTPVerb(routing: method)
     var terms = Terms()
-    var placement = if case .plain = action { Placement.inline } else { Placement.task }
+    var isOffloaded = false
     for option in options {
       switch option.kind {
       case .waiting: terms.waits = true
-      case .offloaded: placement = .pool
+      case .offloaded: isOffloaded = true
       case .deadline(let duration): terms.deadline = duration
       }
     }
-    self.action = action
     self.terms = terms
-    self.placement = placement
+    self.action =
+      switch action {
+      case .inline(let answer) where isOffloaded: .pool { try answer($0) }
+      case .task(let answer) where isOffloaded: .pool(answer)
+      default: action
+      }
   }
 
   /// Answers, without any middleware.
   @inline(__always)
   func respond(to request: RouteRequest) -> Reply<HTTPAnswer> {
     switch action {
-    case .plain(let answer) where placement == .inline: Reply(catching: { try answer(request) })
-    case .plain(let answer): later { try answer(request) }
-    case .async(let answer): later { try await answer(request) }
+    case .inline(let answer): Reply(catching: { try answer(request) })
+    case .task(let answer): .later(terms) { try await answer(request).checked() }
+    case .pool(let answer): .offloaded(terms) { try await answer(request).checked() }
     }
   }
 
-  private func later(_ body: @escaping @Sendable () async throws -> HTTPAnswer) -> Reply<HTTPAnswer> {
-    let checked: @Sendable () async throws -> HTTPAnswer = {
-      let answer = try await body()
-      try answer.check()
-      return answer
-    }
-    return placement == .pool ? .offloaded(terms, checked) : .later(terms, checked)
+  /// `body` as a reply: where this route's own answer is made, and on its terms.
+  func reply(_ body: @escaping @Sendable () async throws -> HTTPAnswer) -> Reply<HTTPAnswer> {
+    if case .pool = action { .offloaded(terms, body) } else { .later(terms, body) }
   }
 
   /// The path's segment that holds the parameter `name`, and whether it goes on to the end of the path.

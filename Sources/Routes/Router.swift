@@ -59,81 +59,81 @@ public struct Router: Sendable {
 
   /// Answers GET, and HEAD where no route does.
   public mutating func get(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
-    add(["GET"], pattern, options, .plain(answer))
+    add(["GET"], pattern, options, .inline(answer))
   }
 
   /// Answers GET, and HEAD where no route does, with an async closure.
   public mutating func get(_ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
-    add(["GET"], pattern, options, .async(answer))
+    add(["GET"], pattern, options, .task(answer))
   }
 
   /// Answers HEAD otherwise than by the GET route.
   public mutating func head(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
-    add(["HEAD"], pattern, options, .plain(answer))
+    add(["HEAD"], pattern, options, .inline(answer))
   }
 
   /// Answers HEAD otherwise than by the GET route, with an async closure.
   public mutating func head(_ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
-    add(["HEAD"], pattern, options, .async(answer))
+    add(["HEAD"], pattern, options, .task(answer))
   }
 
   /// Answers POST.
   public mutating func post(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
-    add(["POST"], pattern, options, .plain(answer))
+    add(["POST"], pattern, options, .inline(answer))
   }
 
   /// Answers POST with an async closure.
   public mutating func post(_ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
-    add(["POST"], pattern, options, .async(answer))
+    add(["POST"], pattern, options, .task(answer))
   }
 
   /// Answers PUT.
   public mutating func put(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
-    add(["PUT"], pattern, options, .plain(answer))
+    add(["PUT"], pattern, options, .inline(answer))
   }
 
   /// Answers PUT with an async closure.
   public mutating func put(_ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
-    add(["PUT"], pattern, options, .async(answer))
+    add(["PUT"], pattern, options, .task(answer))
   }
 
   /// Answers PATCH.
   public mutating func patch(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
-    add(["PATCH"], pattern, options, .plain(answer))
+    add(["PATCH"], pattern, options, .inline(answer))
   }
 
   /// Answers PATCH with an async closure.
   public mutating func patch(_ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
-    add(["PATCH"], pattern, options, .async(answer))
+    add(["PATCH"], pattern, options, .task(answer))
   }
 
   /// Answers DELETE.
   public mutating func delete(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
-    add(["DELETE"], pattern, options, .plain(answer))
+    add(["DELETE"], pattern, options, .inline(answer))
   }
 
   /// Answers DELETE with an async closure.
   public mutating func delete(_ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
-    add(["DELETE"], pattern, options, .async(answer))
+    add(["DELETE"], pattern, options, .task(answer))
   }
 
   /// Answers OPTIONS otherwise than with 204 and `Allow`.
   public mutating func options(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
-    add(["OPTIONS"], pattern, options, .plain(answer))
+    add(["OPTIONS"], pattern, options, .inline(answer))
   }
 
   /// Answers OPTIONS otherwise than with 204 and `Allow`, with an async closure.
   public mutating func options(_ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
-    add(["OPTIONS"], pattern, options, .async(answer))
+    add(["OPTIONS"], pattern, options, .task(answer))
   }
 
   /// Answers several methods, or one that has no function here. Methods are case-sensitive tokens (RFC 9110 9.1).
   public mutating func on(_ methods: [String], _ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {
-    add(methods, pattern, options, .plain(answer))
+    add(methods, pattern, options, .inline(answer))
   }
 
   /// Answers several methods, or one that has no function here, with an async closure.
   public mutating func on(_ methods: [String], _ pattern: String, _ options: RouteOption..., answer: @escaping Async) {
-    add(methods, pattern, options, .async(answer))
+    add(methods, pattern, options, .task(answer))
   }
 }

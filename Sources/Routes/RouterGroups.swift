@@ -83,7 +83,7 @@ extension Router {
           continue
         }
         let route = Route(method: method, pattern: pattern, options: options, group: current, action: action)
-        if route.placement == .inline, !options.isEmpty { problems.append(.idleOption(method: method, pattern.text)) }
+        if case .inline = route.action, !options.isEmpty { problems.append(.idleOption(method: method, pattern.text)) }
         if let problem = tree.add(route) { problems.append(problem) }
       }
     } catch { problems.append(error) }
