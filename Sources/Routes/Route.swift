@@ -39,6 +39,8 @@ final class Route: Sendable {
   let method: String
   let verb: HTTPVerb
   let pattern: RoutePattern
+  /// The pattern's parameters, and which segment of the path each one is.
+  let parameters: [(name: String, segment: Int)]
   let action: Action
   let terms: Terms
   /// The group it belongs to, as an index into the router's groups.
@@ -47,6 +49,13 @@ final class Route: Sendable {
   init(method: String, pattern: RoutePattern, options: [RouteOption], group: Int, action: Action) {
     self.method = method
     self.pattern = pattern
+    parameters = pattern.segments.enumerated().compactMap { index, segment in
+      switch segment {
+      case .literal: nil
+      case .parameter(let name): (name, index)
+      case .rest: ("*", index)
+      }
+    }
     self.group = group
     verb = HTTPVerb(routing: method)
     var terms = Terms()
@@ -81,17 +90,13 @@ final class Route: Sendable {
   func reply(_ body: @escaping @Sendable () async throws -> HTTPAnswer) -> Reply<HTTPAnswer> {
     if case .pool = action { .offloaded(terms, body) } else { .later(terms, body) }
   }
+}
 
-  /// The path's segment that holds the parameter `name`, and whether it goes on to the end of the path.
-  func place(of name: String) -> (segment: Int, isRest: Bool)? {
-    for (index, segment) in pattern.segments.enumerated() {
-      switch segment {
-      case .parameter(name): return (index, false)
-      case .rest where name == "*": return (index, true)
-      default: continue
-      }
-    }
-    return nil
+extension Route {
+  /// Which segment of the path the parameter `name` is; -1 if there is none.
+  func segment(of name: String) -> Int {
+    for index in parameters.indices where parameters[index].name == name { return parameters[index].segment }
+    return -1
   }
 }
 

@@ -41,20 +41,26 @@ public struct RouteRequest: Sendable {
 
     /// The percent-decoded value of `:name`, or, for `"*"`, the rest of the path without its leading `/`. Empty if the pattern has no such parameter.
     public subscript(name: String) -> String {
-      guard let place = request.route?.place(of: name) else { return "" }
+      let segment = request.route?.segment(of: name) ?? -1
+      if segment < 0 { return "" }
       return request.http.withPath { path in
-        String(decoding: RouteRequest.part(of: path, place.segment, toTheEnd: place.isRest), as: UTF8.self)
+        String(decoding: RouteRequest.segment(segment, of: path, toTheEnd: name == "*"), as: UTF8.self)
       }
     }
   }
 
   /// The path's segment number `index`, or everything from it on. The pattern matched, so it is there.
-  static func part(of path: UnsafeRawBufferPointer, _ index: Int, toTheEnd: Bool) -> Slice<UnsafeRawBufferPointer> {
-    var rest = path.dropFirst()
-    for _ in 0..<index {
-      guard let slash = rest.firstIndex(of: UInt8(ascii: "/")) else { return rest.prefix(0) }
-      rest = rest[(slash + 1)...]
+  private static func segment(_ index: Int, of path: UnsafeRawBufferPointer, toTheEnd: Bool) -> UnsafeRawBufferPointer {
+    let bytes = path.assumingMemoryBound(to: UInt8.self)
+    let slash = UInt8(ascii: "/")
+    var left = index
+    var start = 1
+    while start < bytes.count, left > 0 {
+      if bytes[start] == slash { left -= 1 }
+      start += 1
     }
-    return toTheEnd ? rest : rest.prefix { $0 != UInt8(ascii: "/") }
+    var end = toTheEnd ? bytes.count : start
+    while end < bytes.count, bytes[end] != slash { end += 1 }
+    return UnsafeRawBufferPointer(rebasing: path[min(start, end)..<end])
   }
 }

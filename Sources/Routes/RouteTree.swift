@@ -154,7 +154,10 @@ struct RouteTree: Sendable {
     nodes.withUnsafeBufferPointer { nodes in
       entries.withUnsafeBufferPointer { entries in
         slots.withUnsafeBufferPointer { slots in
-          text.withUnsafeBufferPointer { text in body(Lookup(nodes: nodes, entries: entries, slots: slots, text: text, path: path)) }
+          text.withUnsafeBufferPointer { text in
+            let path = path.assumingMemoryBound(to: UInt8.self)
+            return body(Lookup(nodes: nodes, entries: entries, slots: slots, text: text, path: path))
+          }
         }
       }
     }
@@ -166,7 +169,7 @@ struct RouteTree: Sendable {
     let entries: UnsafeBufferPointer<Entry>
     let slots: UnsafeBufferPointer<Slot>
     let text: UnsafeBufferPointer<UInt8>
-    let path: UnsafeRawBufferPointer
+    let path: UnsafeBufferPointer<UInt8>
 
     /// Offers the lists of entries that match the path's segments from `start` on, the best first, until one is taken.
     /// It calls itself once for each segment of a pattern at most.
@@ -175,7 +178,7 @@ struct RouteTree: Sendable {
       var end = start
       while end < path.count, path[end] != UInt8(ascii: "/") {
         hash = RouteTree.mix(hash, path[end])
-        end += 1
+        end &+= 1
       }
       let literal = literalChild(of: node, start, end, hash)
       if literal > 0 {
@@ -192,16 +195,17 @@ struct RouteTree: Sendable {
 
     @inline(__always)
     private func descend(_ node: Int32, _ end: Int, _ take: (Int32) -> Int32) -> Int32 {
-      end < path.count ? walk(node, from: end + 1, take) : take(nodes[Int(node)].here)
+      end < path.count ? walk(node, from: end &+ 1, take) : take(nodes[Int(node)].here)
     }
 
     /// The child of `parent` for the literal segment `start..<end`; 0 if there is none.
     @inline(__always)
     func literalChild(of parent: Int32, _ start: Int, _ end: Int, _ hash: UInt32) -> Int32 {
-      var index = Int(hash) & (slots.count - 1)
+      let mask = slots.count &- 1
+      var index = Int(hash) & mask
       while slots[index].node > 0 {
         if slots[index].hash == hash, isChild(slots[index].node, of: parent, start, end) { return slots[index].node }
-        index = (index + 1) & (slots.count - 1)
+        index = (index &+ 1) & mask
       }
       return 0
     }
@@ -209,9 +213,10 @@ struct RouteTree: Sendable {
     @inline(__always)
     private func isChild(_ node: Int32, of parent: Int32, _ start: Int, _ end: Int) -> Bool {
       let node = nodes[Int(node)]
-      guard node.parent == parent, node.length == end - start else { return false }
-      for offset in 0..<node.length where text[node.start + offset] != path[start + offset] { return false }
-      return true
+      guard node.parent == parent, node.length == end &- start else { return false }
+      var offset = 0
+      while offset < node.length, text[node.start &+ offset] == path[start &+ offset] { offset &+= 1 }
+      return offset == node.length
     }
 
     /// The entry for one verb in a node's list.
