@@ -65,7 +65,7 @@ def compare(binary, revision, options):
         for name, path in (("plain", "/hello"), ("async", "/async")):
             counts = []
             for top in (tools.TOP, other_top):
-                program = instructions.build(top)
+                program = instructions.build(top=top)
                 counts.append(instructions.per_request(lambda port, program=program: [program, port, 10], path))
             yield Row(f"instructions, {name} route", counts[0])
             yield Row(f"… of {revision}", counts[1])

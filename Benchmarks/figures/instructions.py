@@ -57,10 +57,15 @@ def instructions_of(command, port, path, requests):
         by_function = collections.Counter()
         for count, function in re.findall(r"^ *([\d,]+) \([\d. ]+%\)  \S*?:(.+)$", tools.run("callgrind_annotate", "--threshold=100", out), re.M):
             by_function[function] += int(count.replace(",", ""))
-        found = re.search(r"Collected\s*:\s*(\d+)", said)
-        if not found:
-            raise tools.Stop(f"callgrind counted nothing:\n{said[-2000:]}")
-        return int(found.group(1)), by_function
+        return collected(said), by_function
+
+
+def collected(said):
+    """Callgrind's sum, from what it says at its end."""
+    found = re.search(r"Collected\s*:\s*(\d+)", said)
+    if not found:
+        raise tools.Stop(f"callgrind counted nothing:\n{said[-2000:]}")
+    return int(found.group(1))
 
 
 def per_request(command, path, profiles=None):
@@ -74,14 +79,21 @@ def per_request(command, path, profiles=None):
     return (many - few) / (MANY - FEW)
 
 
-def build(top=tools.TOP):
-    """The server of Benchmarks/Instructions, without the debug sections that Debian's valgrind stumbles over."""
-    package = top / "Benchmarks" / "Instructions"
+def lookup(routes):
+    """Instructions of one lookup in a router, without a server (Benchmarks/Lookup/run prints more of these)."""
+    program = build("Lookup", "Lookup")
+    callgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, "status"]
+    few, many = (collected(tools.said(*callgrind, count, routes)) for count in (FEW, MANY))
+    return (many - few) / (MANY - FEW)
+
+
+def build(name="Instructions", product="instructions", top=tools.TOP):
+    """A program of a package in Benchmarks/, without the debug sections that Debian's valgrind stumbles over."""
+    package = top / "Benchmarks" / name
     tools.say(f"building {package}")
     tools.run("swift", "build", "-c", "release", cwd=package)
-    tools.BUILT.mkdir(parents=True, exist_ok=True)
-    program = package / ".build" / "release" / "instructions"
-    copy = package / ".build" / "instructions-stripped"
+    program = package / ".build" / "release" / product
+    copy = package / ".build" / f"{product}-stripped"
     shutil.copy(os.path.realpath(program), copy)
     tools.run("strip", "-g", copy)
     return copy
@@ -97,9 +109,8 @@ def figure(binary, options):
         answer.flush()
         yield Row("instructions per request, C baseline", per_request(lambda port: [c, port, answer.name], "/hello"))
     of = lambda routes: lambda port: [program, port, routes]  # noqa: E731
-    few = per_request(of(10), "/hello", options.profiles)
-    yield Row("… plain route", few, bar=6500)
+    yield Row("… plain route", per_request(of(10), "/hello", options.profiles), bar=6500)
     yield Row("… async route", per_request(of(10), "/async", options.profiles), bar=10000)
     yield Row("… async route that suspends once", per_request(of(10), "/suspend", options.profiles), bar=16000)
     yield Row("… plain route that puts JSON together", per_request(of(10), "/json", options.profiles))
-    yield Row("… plain route, 1 000 routes against 10", per_request(of(1000), "/hello") / few, "×", bar=1.05)
+    yield Row("… lookup of a route, 1 000 routes against 10", lookup(1000) / lookup(10), "×", bar=1.05)

@@ -51,10 +51,19 @@ def say(text):
 
 def run(*command, cwd=TOP, **more):
     """Runs to the end and returns standard output; a failure shows what was printed."""
+    return completed(*command, cwd=cwd, **more).stdout
+
+
+def said(*command):
+    """The same, for what goes to standard error."""
+    return completed(*command).stderr
+
+
+def completed(*command, cwd=TOP, **more):
     result = subprocess.run([str(part) for part in command], cwd=cwd, text=True, capture_output=True, **more)
     if result.returncode != 0:
         raise Stop(f"{' '.join(map(str, command))} ended with {result.returncode}:\n{result.stdout[-3000:]}{result.stderr[-3000:]}")
-    return result.stdout
+    return result
 
 
 def on_core(core, *command):

@@ -11,7 +11,7 @@ do throws(UsageError) {
   case .serve: exit(Serve.run(options))
   case .parse: exit(ParseCommand.run(options))
   case .help: print(Help.text, terminator: "")
-  case .version: print("doord \(DoordRoutes.version)")
+  case .version: print("doord \(DoordRoutes.version)\(DoordRoutes.isDebugBuild ? " (debug build)" : "")")
   }
 } catch {
   say("doord: \(error); see doord --help")
