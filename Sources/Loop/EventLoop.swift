@@ -72,6 +72,7 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
     super.init()
     ev_set_userdata(ev, Unmanaged.passUnretained(self).toOpaque())
     door_async_init(wakeup) { _, _, _ in }  // its only use is to end the wait
+    ev_async_start(ev, wakeup)  // here and not in `run`: its eventfd is there when the server has started
     door_timer_init(tick, { _, _, _ in }, 1, 1)
     ev_set_loop_release_cb(ev, { _ in }, { EventLoop.of($0).turnBegins() })
   }
@@ -97,7 +98,6 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
   /// Turns until `end` is called. The calling thread is the loop's from here to the return.
   package func run() {
     thread.store(UInt(pthread_self()), ordering: .relaxed)
-    ev_async_start(ev, wakeup)
     ev_now_update(ev)
     ev_timer_start(ev, tick)
     turnBegins()
