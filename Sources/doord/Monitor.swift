@@ -191,11 +191,23 @@ final class Monitor: Sendable {
     getrusage(RUSAGE_SELF.rawValue, &usage)
     let cpu = [usage.ru_utime, usage.ru_stime].reduce(0) { $0 + $1.tv_sec * 1_000_000 + Int($1.tv_usec) }
     text.family("counter", "process_cpu_seconds_total", "User and system time.", [([:], seconds(cpu, 1_000_000))])
+    if let bytes = Monitor.residentBytes() { text.gauge("process_resident_memory_bytes", "Memory in use.", bytes) }
     if let open = now.openDescriptors { text.gauge("process_open_fds", "Descriptors open now.", open) }
     text.gauge("process_max_fds", "The limit of descriptors.", descriptorLimit())
     text.gauge(
       "process_start_time_seconds", "When it started, in Unix time.",
       seconds(now.startedAt.tv_sec * 1000 + now.startedAt.tv_nsec / 1_000_000, 1000))
+  }
+
+  /// The second number of /proc/self/statm, which counts pages (proc(5)).
+  private static func residentBytes() -> Int? {
+    guard let file = fopen("/proc/self/statm", "re") else { return nil }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 256)
+    guard fgets(&line, Int32(line.count), file) != nil else { return nil }
+    let numbers = line.prefix { $0 != 0 }.split(separator: CChar(UInt8(ascii: " ")))
+    guard numbers.count > 1 else { return nil }
+    return Int(String(decoding: numbers[1].map { UInt8(bitPattern: $0) }, as: UTF8.self)).map { $0 * Int(getpagesize()) }
   }
 
   private func seconds(_ value: Int, _ unit: Int) -> String {

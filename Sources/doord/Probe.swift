@@ -35,7 +35,7 @@ final class Probe: Sendable {
   /// Its own pace, apart from how often it asks. A test has less patience.
   struct Pace: Sendable {
     /// How often it looks at the loops' stamps.
-    var tick = DispatchTimeInterval.seconds(1)
+    var tick = Duration.seconds(1)
     /// A loop whose stamp is older has not come round: it stamps once a second.
     var stale = Duration.seconds(5)
     /// For an answer, in seconds.
@@ -85,7 +85,8 @@ final class Probe: Sendable {
     var nextProbe = clock.now + interval
     var nextSign = clock.now
     var stale: Set<Int> = []
-    while ending.wait(timeout: .now() + pace.tick) == .timedOut {
+    let tick = min(pace.tick, manager.watchdogInterval ?? pace.tick)
+    while ending.wait(timeout: .now() + .microseconds(tick.microseconds)) == .timedOut {
       watchLoops(&stale)
       if interval > .zero && clock.now >= nextProbe {
         probeAll()

@@ -12,6 +12,7 @@ import Wire
 enum Serve {
   /// Serves until a signal. The exit code.
   static func run(_ options: Options) -> Int32 {
+    fillStandardDescriptors()
     Signals.prepare()
     raiseDescriptorLimit()
     let manager = ServiceManager()
@@ -55,6 +56,11 @@ enum Serve {
     if let report { log?.add(sentence(report)) }
     log?.finish(within: .seconds(1))
     return 0
+  }
+
+  /// Gives standard input, output and error to /dev/null where they are closed: a connection that got number 2 would be sent the log.
+  private static func fillStandardDescriptors() {
+    for descriptor in 0...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 { _ = open("/dev/null", O_RDWR) }
   }
 
   /// Where to listen: what is asked for, else what systemd hands over, else both loopback families.

@@ -8,12 +8,18 @@ import Wire
 
 // What doord sees of its server: events become counts and log lines.
 
-/// The server's observer. On the loops' threads.
-struct Watching: Observer {
-  let counters: Counters
-  /// nil: `--log off`.
-  let log: AccessLog?
-  let mark: ProbeMark
+/// The server's observer. On the loops' threads. A class: the server copies what it calls, and a reference is the cheapest to copy.
+final class Watching: Observer {
+  private let counters: Counters
+  private let log: AccessLog?
+  private let mark: ProbeMark
+
+  /// - Parameter log: nil: nothing is logged.
+  init(counters: Counters, log: AccessLog?, mark: ProbeMark) {
+    self.counters = counters
+    self.log = log
+    self.mark = mark
+  }
 
   func observe(_ event: ServerEvent) {
     counters.count(event)
