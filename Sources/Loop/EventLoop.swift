@@ -22,6 +22,8 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
   static let jobsPerTurn = 1024
   /// A turn longer than this is reported: something in it blocks.
   static let longTurn: Int64 = 50_000_000
+  /// Turns for jobs alone after the last: a task that was cancelled may need a few to come to its end.
+  static let lastTurns = 64
 
   package let index: Int
   let ev: OpaquePointer
@@ -140,12 +142,23 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
       return inbox.jobs
     }
     ready += rest
-    while !ready.isEmpty { runJobs() }
+    for _ in 0..<Self.lastTurns where !ready.isEmpty { runJobs() }
+    // From here on nothing more is taken; a task that never rests goes on elsewhere.
+    thread.store(0, ordering: .relaxed)
+    while !ready.isEmpty {
+      let left = ready
+      ready = []
+      for job in left {
+        switch job {
+        case .task(let job): LastResort.shared.enqueue(job)
+        case .closure(let body): body()
+        }
+      }
+    }
     ev_async_stop(ev, wakeup)
     ev_timer_stop(ev, tick)
     isOver = true
     ev_loop_destroy(ev)
-    thread.store(0, ordering: .relaxed)
     // Each of these holds what holds the loop.
     (endOfTurn, secondPassed, turnWasLong, willClose) = ({}, { _ in }, { _ in }, {})
   }
@@ -159,7 +172,7 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
   package override func submit(_ body: @escaping @Sendable () -> Void) -> Bool { put(.closure(body)) }
 
   /// Runs `body` on the loop's thread, after what is on its stack now. On the thread.
-  package override func later(_ body: @escaping () -> Void) { ready.append(.closure(body)) }
+  package override func later(_ body: @escaping () -> Void) { if !isOver { ready.append(.closure(body)) } }
 
   /// Takes a job of a task. Any thread.
   package func enqueue(_ job: consuming ExecutorJob) {
