@@ -18,6 +18,8 @@ final class Worker: @unchecked Sendable {  // `listeners` and what follows are t
   /// Set before the thread ends: tasks that were given up.
   private(set) var abandoned = 0
   private var isCut = false
+  /// The next step of the end. It holds this worker, so it is cancelled with the loop.
+  private var deadline: OneShot?
 
   init?(index: Int, server: Server) {
     guard let loop = EventLoop(index: index) else { return nil }
@@ -42,7 +44,11 @@ final class Worker: @unchecked Sendable {  // `listeners` and what follows are t
       let index = loop.index
       loop.turnWasLong = { observer.observe(.longTurn(loop: index, .nanoseconds($0))) }
     }
-    loop.willClose = { station.dismantle() }
+    loop.willClose = { [unowned self] in
+      deadline?.cancel()
+      deadline = nil
+      station.dismantle()
+    }
     startThread(named: "door-loop-\(loop.index)") { [self] in
       for entry in listeners { entry.listener.start() }
       loop.run()
@@ -69,22 +75,28 @@ final class Worker: @unchecked Sendable {  // `listeners` and what follows are t
 
   /// Finishes what runs. The loop ends when nothing is left, at the latest some seconds after the drain deadline.
   func drain(within limit: Duration) {
-    if isCut { return cut() }
     station.emptied = { [loop] in loop.end() }
-    _ = OneShot(on: loop, after: limit) { [self] in
-      station.drainEnded()
-      _ = OneShot(on: loop, after: Self.lastGrace) { [self] in cut() }
+    if !isCut {
+      deadline = OneShot(on: loop, after: limit) { [self] in
+        station.drainEnded()
+        deadline = OneShot(on: loop, after: Self.lastGrace) { [self] in cut() }
+      }
     }
     station.stop()
+    if isCut { cutConnections() }
   }
 
-  /// Waits for no client any more; for tasks, a moment.
+  /// Waits for no client any more; for tasks, a moment. Before `drain`, it makes that a short one.
   func cut() {
-    guard !isCut || !station.isStopping else { return }
+    guard !isCut else { return }
     isCut = true
-    guard station.isStopping else { return }
+    if station.isStopping { cutConnections() }
+  }
+
+  private func cutConnections() {
+    deadline?.cancel()
     station.cut()
-    _ = OneShot(on: loop, after: Self.lastGrace) { [self] in
+    deadline = OneShot(on: loop, after: Self.lastGrace) { [self] in
       abandoned = station.liveTasks
       loop.end()
     }
