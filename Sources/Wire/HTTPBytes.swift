@@ -8,6 +8,8 @@ extension UInt8 {
 
   @inline(__always) var isDigit: Bool { self &- 0x30 < 10 }
   @inline(__always) var isBlank: Bool { self == .space || self == .tab }
+  /// Unreserved bytes and sub-delimiters, of which a host's name is made (RFC 3986 2.2, 2.3).
+  @inline(__always) var isHostByte: Bool { self < 128 && hostTable.utf8Start[Int(self)] != 0 }
   /// ASCII letters in lower case, every other byte as it is.
   @inline(__always) var lowered: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
   /// The token byte (RFC 9110 5.6.2) in lower case; 0 for a byte that is none.
@@ -28,6 +30,13 @@ private let tokenTable: StaticString = """
   \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
   \0!\0#$%&'\0\0*+\0-.\00123456789\0\0\0\0\0\0\
   \0abcdefghijklmnopqrstuvwxyz\0\0\0^_`abcdefghijklmnopqrstuvwxyz\0|\0~\0
+  """
+
+/// For each ASCII byte whether it may stand in a host's name.
+private let hostTable: StaticString = """
+  \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
+  \0!\0\0$\0&'()*+,-.\00123456789\0;\0=\0\0\
+  \0ABCDEFGHIJKLMNOPQRSTUVWXYZ\0\0\0\0_\0abcdefghijklmnopqrstuvwxyz\0\0\0~\0
   """
 
 /// One byte value in all eight places of a word.
@@ -77,20 +86,22 @@ extension UnsafeRawPointer {
     return at
   }
 
-  /// Whether a byte over 0x7F is among the `count` from `start` on.
+  /// The first CR in the range, or its end. `seen` gathers the top bits of all bytes up to it, and of some behind it.
   @inline(__always)
-  func hasNonASCII(from start: Int, to end: Int) -> Bool {
+  func firstReturn(from start: Int, to end: Int, seen: inout UInt64) -> Int {
     var at = start
-    var all: UInt64 = 0
     while at &+ 8 <= end {
-      all |= word(at)
+      let word = word(at)
+      seen |= word
+      let found = zeroBytes(word ^ eight(.carriageReturn))
+      if found != 0 { return at &+ found.trailingZeroBitCount >> 3 }
       at &+= 8
     }
-    while at < end {
-      all |= UInt64(self[at])
+    while at < end && self[at] != .carriageReturn {
+      seen |= UInt64(self[at])
       at &+= 1
     }
-    return all & eight(0x80) != 0
+    return at
   }
 
   /// Whether the bytes from `start` to `end` are `name`, whatever the case of ASCII letters. `name` is in lower case.
@@ -98,6 +109,50 @@ extension UnsafeRawPointer {
     guard end - start == name.utf8CodeUnitCount else { return false }
     for index in 0..<(end - start) where self[start + index].lowered != name.utf8Start[index] { return false }
     return true
+  }
+}
+
+extension UnsafeMutableRawPointer {
+  /// Puts the token that begins here in lower case and returns its end. A byte that is none lies behind it somewhere.
+  @inline(__always)
+  func lowerToken() -> UnsafeMutableRawPointer {
+    var at = self
+    while true {
+      let byte = at.load(as: UInt8.self).loweredToken
+      if byte == 0 { return at }
+      at.storeBytes(of: byte, as: UInt8.self)
+      at += 1
+    }
+  }
+
+  /// Makes each CR, LF and NUL among `count` bytes a space, so that none can end a line.
+  func clean(count: Int) {
+    let bytes = UnsafeRawPointer(self)
+    var at = bytes.firstControl(from: 0, to: count)
+    while at < count {
+      let byte = bytes[at]
+      if byte == .carriageReturn || byte == .lineFeed || byte == 0 { storeBytes(of: .space, toByteOffset: at, as: UInt8.self) }
+      at = bytes.firstControl(from: at + 1, to: count)
+    }
+  }
+
+  /// Stores a number in decimal, at most 20 digits, and moves behind it.
+  @inline(__always)
+  mutating func put(decimal number: UInt) {
+    var digits = 1
+    var rest = number
+    while rest >= 10 {
+      rest /= 10
+      digits &+= 1
+    }
+    rest = number
+    var at = digits
+    while at > 0 {
+      at &-= 1
+      storeBytes(of: UInt8(truncatingIfNeeded: 48 &+ rest % 10), toByteOffset: at, as: UInt8.self)
+      rest /= 10
+    }
+    self += digits
   }
 }
 

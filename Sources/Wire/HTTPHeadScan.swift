@@ -12,9 +12,11 @@ struct HeadScan {
   var scanned = 0
   /// Where the request line begins: 2 behind an empty line, else 0.
   var start = 0
-  /// Offset of the request line's CR, and what the line says; only known to a scan from the start.
+  /// Offset of the first line end that was seen; it is the request line's unless the scan began behind that.
   var lineEnd = 0
-  var line: RequestLine?
+  /// What the request line says; only known to a scan that has seen it.
+  var line = RequestLine()
+  var hasLine = false
   /// Header lines seen.
   var fields = 0
 
@@ -23,7 +25,7 @@ struct HeadScan {
   ///   - count: Bytes there are, at least 1.
   ///   - from: Where to begin; anything but an earlier `scanned` of the same bytes only wastes the call.
   ///   - limit: Largest offset at which the CRLFCRLF may begin.
-  init(_ bytes: UnsafeRawPointer, count: Int, from: Int, limit: Int) throws(Refusal) {
+  mutating func read(_ bytes: UnsafeRawPointer, count: Int, from: Int, limit: Int) throws(Refusal) {
     // 1. The first byte, behind at most one empty line (RFC 9112 2.2).
     if bytes[0] == .carriageReturn {
       guard count > 1 else { return }
@@ -64,13 +66,14 @@ struct HeadScan {
   /// line is looked back over at most once.
   @inline(__always)
   private mutating func lineEnded(_ bytes: UnsafeRawPointer, _ at: Int, resumed: Int) throws(Refusal) {
-    if line != nil || lineEnd > 0 {
+    if lineEnd > 0 {
       fields &+= 1
       return
     }
     lineEnd = at
     if resumed > start && bytes.hasLineFeed(from: start, before: resumed) { return }
-    line = try RequestLine(bytes, from: start, to: at)
+    try line.read(bytes, from: start, to: at)
+    hasLine = true
   }
 
   /// 4. There are more than `limit` bytes and the head's end was not among them: it may still be, if it began in time and only its last

@@ -14,7 +14,7 @@ public struct HTTPRequest: @unchecked Sendable {
   init(block: HeadBlock) { self.block = block }
 
   @inline(__always)
-  var facts: HeadFacts { block.header }
+  var facts: HeadFacts { _read { yield block.facts.pointee } }
 
   /// The method as it was sent; methods are case-sensitive.
   public var method: String { text(0, facts.method) }

@@ -11,52 +11,54 @@ public enum HTTPVerb: UInt8, Sendable, CaseIterable {
   case other
 }
 
-/// Where the parts of a request line lie, as offsets from the first byte received.
+/// Where the parts of a request line lie, as offsets from the first byte received. The method ends at the space before the target.
 struct RequestLine {
-  var verb = HTTPVerb.other
-  var isHTTP10 = false
-  var hasEscapes = false
-  var methodEnd = 0
   var target = 0, targetEnd = 0
   /// Not decoded. In absolute form without a path it is a slash of the `http://`.
   var path = 0, pathEnd = 0
+  /// Ends with the target.
   var query = 0
-  /// The authority of an absolute-form target; empty for the other forms.
-  var authority = 0, authorityEnd = 0
+  /// Where the authority of an absolute-form target ends, which begins behind the `http://`; 0 in the other forms.
+  var authorityEnd = 0
+  var verb = HTTPVerb.other
+  var isHTTP10 = false
+  var hasEscapes = false
+
+  /// Behind the `http://` of an absolute-form target.
+  var authority: Int { target + 7 }
 
   /// Judges the line from `start` to its CR at `end`.
-  init(_ bytes: UnsafeRawPointer, from start: Int, to end: Int) throws(Refusal) {
-    // Parts.
-    methodEnd = bytes.first(.space, from: start, to: end)
-    target = methodEnd &+ 1
-    var at = target
+  mutating func read(_ bytes: UnsafeRawPointer, from start: Int, to end: Int) throws(Refusal) {
+    // Parts. A line that ends in HTTP/1.1 behind the target's end has three of them.
+    let isGET = end &- start >= 4 && bytes.half(start) == 0x2054_4547  // "GET "
+    target = (isGET ? start &+ 3 : bytes.first(.space, from: start, to: end)) &+ 1
     var hasBadByte = false
     var question = -1
-    while at < end {
-      let byte = bytes[at]
+    targetEnd = target
+    while true {
+      targetEnd = bytes.skipPlain(from: targetEnd, to: end)
+      guard targetEnd < end else { break }
+      let byte = bytes[targetEnd]
       if byte == .space { break }
-      if byte == UInt8(ascii: "?") && question < 0 { question = at }
-      if byte == UInt8(ascii: "%") { hasEscapes = true }
-      if byte < 0x20 || byte > 0x7E || byte == UInt8(ascii: "#") { hasBadByte = true }
-      at &+= 1
-    }
-    targetEnd = at
-    let version = at &+ 1
-    guard version < end, targetEnd > target, bytes.first(.space, from: version, to: end) == end else { throw .requestLine }
-
-    // Method, version. After the version's length is known the line has at least 12 bytes, so a word can be read at its start.
-    let isGET = bytes.half(start) == 0x2054_4547  // "GET "
-    if !isGET { for at in start..<methodEnd where !bytes[at].isToken { throw .method } }
-    guard end &- version == 8 else { throw .requestLine }
-    let word = bytes.word(version)
-    if word != 0x312E_312F_5054_5448 {  // "HTTP/1.1"
-      guard word & 0x00FF_00FF_FFFF_FFFF == 0x002E_002F_5054_5448, bytes[version &+ 5].isDigit, bytes[version &+ 7].isDigit else {
-        throw .requestLine
+      if byte == UInt8(ascii: "%") {
+        hasEscapes = true
+      } else if byte != UInt8(ascii: "?") {
+        hasBadByte = true
+      } else if question < 0 {
+        question = targetEnd
       }
-      guard bytes[version &+ 5] == UInt8(ascii: "1") else { throw .version }
-      isHTTP10 = bytes[version &+ 7] == UInt8(ascii: "0")
+      targetEnd &+= 1
     }
-    verb = isGET ? .get : try RequestLine.verb(bytes, from: start, to: methodEnd)
+    let version = targetEnd &+ 1
+    let isHTTP11 = version &+ 8 == end && bytes.word(version) == 0x312E_312F_5054_5448  // "HTTP/1.1"
+    guard targetEnd > target, isHTTP11 || (version < end && bytes.first(.space, from: version, to: end) == end) else {
+      throw .requestLine
+    }
+
+    // Method, version.
+    if !isGET { for at in start..<(target &- 1) where !bytes[at].isToken { throw .method } }
+    if !isHTTP11 { isHTTP10 = try RequestLine.isHTTP10(bytes, from: version, to: end) }
+    verb = isGET ? .get : try RequestLine.verb(bytes, from: start, to: target &- 1)
 
     // Target.
     if hasBadByte { throw .targetByte }
@@ -67,6 +69,15 @@ struct RequestLine {
     if hasEscapes { try judgeEscapes(bytes) }
   }
 
+  /// Whether the version is HTTP/1.0; a larger minor one counts as 1.1 (RFC 9110 6.2).
+  private static func isHTTP10(_ bytes: UnsafeRawPointer, from start: Int, to end: Int) throws(Refusal) -> Bool {
+    guard end - start == 8, bytes.half(start) == 0x5054_5448, bytes[start + 4] == UInt8(ascii: "/"), bytes[start + 5].isDigit,
+      bytes[start + 6] == UInt8(ascii: "."), bytes[start + 7].isDigit
+    else { throw .requestLine }
+    guard bytes[start + 5] == UInt8(ascii: "1") else { throw .version }
+    return bytes[start + 7] == UInt8(ascii: "0")
+  }
+
   /// The absolute form and `*`; CONNECT's authority form is not spoken (RFC 9112 3.2.2 to 3.2.4).
   @inline(never)
   private mutating func judgeOtherForm(_ bytes: UnsafeRawPointer) throws(Refusal) {
@@ -74,7 +85,6 @@ struct RequestLine {
       guard verb == .options else { throw .asterisk }
       return
     }
-    authority = target + 7
     guard authority <= targetEnd, bytes.matches("http://", from: target, to: authority) else { throw .targetForm }
     authorityEnd = min(bytes.first(UInt8(ascii: "/"), from: authority, to: pathEnd), pathEnd)
     guard isAuthority(bytes, from: authority, to: authorityEnd, mayBeEmpty: false) else { throw .authority }
@@ -125,9 +135,22 @@ struct RequestLine {
 }
 
 extension UnsafeRawPointer {
-  /// What the escape at the percent sign at `offset` stands for; nil if it is not two hex digits before `end`.
+  /// The first byte in the range that means something in a target or may not stand in it; any visible ASCII but `#`, `%` and `?` is passed
+  /// over.
+  @inline(__always)
+  fileprivate func skipPlain(from start: Int, to end: Int) -> Int {
+    var at = start
+    while at < end {
+      let byte = self[at]
+      if byte &- 0x40 >= 0x3F && (byte >= 0x40 || 0x7FFF_FFD6_0000_0000 &>> UInt64(byte) & 1 == 0) { break }
+      at &+= 1
+    }
+    return at
+  }
+
+  /// What the escape at `offset` stands for; nil if there is no percent sign with two hex digits before `end`.
   func escaped(_ offset: Int, end: Int) -> UInt8? {
-    guard offset + 2 < end, let high = self[offset + 1].hexValue, let low = self[offset + 2].hexValue else { return nil }
+    guard offset + 2 < end, self[offset] == UInt8(ascii: "%"), let high = self[offset + 1].hexValue, let low = self[offset + 2].hexValue else { return nil }
     return high << 4 | low
   }
 }
@@ -142,15 +165,7 @@ func isAuthority(_ bytes: UnsafeRawPointer, from start: Int, to end: Int, mayBeE
     guard at < end, at > start + 1, bytes[at] == UInt8(ascii: "]") else { return false }
     at += 1
   } else {
-    while at < end {
-      let byte = bytes[at]
-      if byte == UInt8(ascii: "%") {
-        guard bytes.escaped(at, end: end) != nil else { return false }
-      } else if !isHostByte(byte) {
-        break
-      }
-      at += 1
-    }
+    while at < end, bytes[at].isHostByte || bytes.escaped(at, end: end) != nil { at &+= 1 }
     if at == start && !(at == end && mayBeEmpty) { return false }
   }
   guard at < end else { return true }
@@ -158,11 +173,4 @@ func isAuthority(_ bytes: UnsafeRawPointer, from start: Int, to end: Int, mayBeE
   at += 1
   while at < end && bytes[at].isDigit { at += 1 }
   return at == end
-}
-
-/// Unreserved bytes and sub-delimiters (RFC 3986 2.2, 2.3).
-private func isHostByte(_ byte: UInt8) -> Bool {
-  let low: UInt64 = 0x2BFF_7FD2_0000_0000  // ! $ & ' ( ) * + , - . 0-9 ; =
-  let high: UInt64 = 0x47FF_FFFE_87FF_FFFE  // A-Z _ a-z ~
-  return byte < 128 && (byte < 64 ? low >> UInt64(byte) : high >> UInt64(byte & 63)) & 1 != 0
 }

@@ -46,11 +46,16 @@ public struct HTTPWire: WireFormat {
     }
     // Larger limits than these would not fit the table's 32-bit offsets, or the sums below.
     let headLimit = min(max(maximumHead, 0), 1 << 30)
-    var scan = try HeadScan(bytes, count: count, from: from, limit: headLimit)
-    if scan.end > 0 && scan.line == nil { scan = try HeadScan(bytes, count: count, from: 0, limit: headLimit) }
-    guard scan.end > 0, let line = scan.line else { return .incomplete(Need(more: 1, scanned: scan.scanned)) }
+    var scan = HeadScan()
+    try scan.read(bytes, count: count, from: from, limit: headLimit)
+    if scan.end > 0 && !scan.hasLine {
+      // The head is whole and this scan has seen only its last part. Once more from the start, which also undoes a `from` that was wrong.
+      scan = HeadScan()
+      try scan.read(bytes, count: count, from: 0, limit: headLimit)
+    }
+    guard scan.end > 0 else { return .incomplete(Need(more: 1, scanned: scan.scanned)) }
 
-    let block = try HeadBuilder.build(bytes, scan, line, bodyLimit: min(max(maximumBody, 0), 1 << 48))
+    let block = try HeadBuilder.build(bytes, scan, bodyLimit: min(max(maximumBody, 0), 1 << 48))
     let request = HTTPRequest(block: block)
     let length = request.facts.contentLength
     let missing = scan.end + length - count
@@ -86,7 +91,7 @@ public struct HTTPWire: WireFormat {
   }
 
   /// Writes `100 Continue` (RFC 9110 15.2.1).
-  public func writeContinue(into output: inout Output) { output.append("HTTP/1.1 100 Continue\r\n\r\n") }
+  public func writeContinue(into output: inout Output) { output.append(literal: "HTTP/1.1 100 Continue\r\n\r\n") }
 
   /// The refusal as JSON.
   public func refusal(_ refusal: Refusal) -> HTTPAnswer { .refusal(refusal) }

@@ -49,7 +49,7 @@ public struct LineWire: WireFormat {
     let start = output.count
     output.append(answer.bytes)
     if output.tail.count == 0 { output.clean(from: start) }
-    output.append("\n")
+    output.append(literal: "\n")
   }
 
   /// `error: ` and the reason.

@@ -81,15 +81,16 @@ public struct Output: ~Copyable {
     count += 1
   }
 
-  /// Appends the bytes of a literal.
-  public mutating func append(_ literal: StaticString) {
+  /// Appends the bytes of a literal. It has a label because a literal without one is taken for a `String`, which costs more.
+  @inline(__always)
+  public mutating func append(literal: StaticString) {
     append(literal.utf8Start, count: literal.utf8CodeUnitCount)
   }
 
   /// Appends the UTF-8 of `text`.
   public mutating func append(_ text: String) {
-    let done: Void? = text.utf8.withContiguousStorageIfAvailable { append(UnsafeRawBufferPointer($0)) }
-    if done == nil { for byte in text.utf8 { append(byte) } }
+    var text = text
+    text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
   }
 
   /// Appends `bytes`: copied when short, referred to when over `copyLimit`.
@@ -104,33 +105,17 @@ public struct Output: ~Copyable {
 
   /// Appends `number` in decimal.
   public mutating func append(decimal number: Int) {
-    var digits: UInt64 = 0  // up to eight digits, last digit in the lowest byte
-    var value = number.magnitude
-    if number < 0 { append(UInt8(ascii: "-")) }
-    guard value < 100_000_000 else {
-      append(String(value))
-      return
+    var to = reserve(20)
+    if number < 0 {
+      to.storeBytes(of: UInt8(ascii: "-"), as: UInt8.self)
+      to += 1
     }
-    var length = 0
-    repeat {
-      digits = digits << 8 | UInt64(48 + value % 10)
-      value /= 10
-      length += 1
-    } while value > 0
-    let room = reserve(8)
-    room.storeBytes(of: digits.littleEndian, as: UInt64.self)
-    count += length
+    to.put(decimal: number.magnitude)
+    fill(to: to)
   }
 
   /// Makes each CR, LF and NUL in the buffer from `start` on a space, so that none can end a line.
-  mutating func clean(from start: Int) {
-    var at = UnsafeRawPointer(base).firstControl(from: start, to: count)
-    while at < count {
-      let byte = base.load(fromByteOffset: at, as: UInt8.self)
-      if byte == .carriageReturn || byte == .lineFeed || byte == 0 { base.storeBytes(of: .space, toByteOffset: at, as: UInt8.self) }
-      at = UnsafeRawPointer(base).firstControl(from: at + 1, to: count)
-    }
-  }
+  mutating func clean(from start: Int) { (base + start).clean(count: count - start) }
 
   /// Hands over a stream to be pulled when everything before it has been sent.
   public mutating func append(_ source: any OutputSource) {
@@ -139,11 +124,15 @@ public struct Output: ~Copyable {
 
   /// Room for `added` bytes behind the last one; a tail that was there is copied in first, to keep the order.
   @inline(__always)
-  private mutating func reserve(_ added: Int) -> UnsafeMutableRawPointer {
+  mutating func reserve(_ added: Int) -> UnsafeMutableRawPointer {
     if tail.count > 0 { flattenTail() }
     if count + added > capacity { grow(added) }
     return base + count
   }
+
+  /// Ends at `end`, a place in the room that `reserve` has given.
+  @inline(__always)
+  mutating func fill(to end: UnsafeMutableRawPointer) { count = end - base }
 
   @inline(never)
   private mutating func flattenTail() {
