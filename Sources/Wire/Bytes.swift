@@ -103,7 +103,17 @@ extension Bytes: RandomAccessCollection {
 
 extension Bytes: Equatable {
   /// Whether both hold the same bytes.
-  public static func == (a: Bytes, b: Bytes) -> Bool { a.elementsEqual(b) }
+  public static func == (a: Bytes, b: Bytes) -> Bool {
+    guard a.count == b.count, let x = a.start, let y = b.start else { return a.count == b.count }
+    defer { withExtendedLifetime((a, b)) {} }
+    var at = 0
+    while at + 8 <= a.count {
+      if x.word(at) != y.word(at) { return false }
+      at += 8
+    }
+    while at < a.count && x[at] == y[at] { at += 1 }
+    return at == a.count
+  }
 }
 
 /// Memory with one owner, freed with it. Written only by whoever made it, and only until it is shared as `Bytes`.

@@ -135,8 +135,7 @@ struct RequestLine {
 }
 
 extension UnsafeRawPointer {
-  /// The first byte in the range that means something in a target or may not stand in it; any visible ASCII but `#`, `%` and `?` is passed
-  /// over.
+  /// The first byte in the range that means something in a target or may not stand in it: all but visible ASCII, and `#`, `%`, `?`.
   @inline(__always)
   fileprivate func skipPlain(from start: Int, to end: Int) -> Int {
     var at = start
@@ -150,7 +149,8 @@ extension UnsafeRawPointer {
 
   /// What the escape at `offset` stands for; nil if there is no percent sign with two hex digits before `end`.
   func escaped(_ offset: Int, end: Int) -> UInt8? {
-    guard offset + 2 < end, self[offset] == UInt8(ascii: "%"), let high = self[offset + 1].hexValue, let low = self[offset + 2].hexValue else { return nil }
+    guard offset + 2 < end, self[offset] == UInt8(ascii: "%"), let high = self[offset + 1].hexValue, let low = self[offset + 2].hexValue
+    else { return nil }
     return high << 4 | low
   }
 }

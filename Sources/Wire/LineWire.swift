@@ -46,9 +46,9 @@ public struct LineWire: WireFormat {
 
   /// Writes the line and a LF. A CR or LF inside it becomes a space: an answer is one line.
   public func write(_ answer: Line, to request: Line?, into output: inout Output) {
-    let start = output.count
-    output.append(answer.bytes)
-    if output.tail.count == 0 { output.clean(from: start) }
+    let start = output.count + output.tail.count
+    answer.bytes.withUnsafeBytes { output.append($0) }
+    output.clean(from: start)
     output.append(literal: "\n")
   }
 

@@ -4,6 +4,7 @@
 // libFuzzer target for the HTTP request parser. Not only must nothing trap: the outcome must depend on the bytes alone, never on how they
 // were cut or what was remembered of a shorter beginning. Compiled as one module with Sources/Wire.
 
+/// One input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzHTTP(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   guard let start, count > 1 else { return 0 }
@@ -58,7 +59,9 @@ private func check(_ wire: HTTPWire, _ request: HTTPRequest, _ consumed: Int, _ 
   var text = Array(request.label) + Array((request.isHTTP10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n").utf8)
   for (name, value) in request.headers { text += Array("\(name): \(value)\r\n".utf8) }
   text += [13, 10] + input[body]
-  guard case .complete(let again, let length) = HTTPWire().request(in: text) else { return require(false, "not a request when written again") }
+  guard case .complete(let again, let length) = HTTPWire().request(in: text) else {
+    return require(false, "not a request when written again")
+  }
   require(length == text.count && again.path == request.path && again.query == request.query, "another request when written again")
   require(again.headers.elementsEqual(request.headers) { $0 == $1 }, "other headers when written again")
 }

@@ -3,6 +3,7 @@
 
 // libFuzzer target for the wire of lines, against the plainest reading of the same bytes. Compiled as one module with Sources/Wire.
 
+/// One input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzLines(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   guard let start, count > 0 else { return 0 }
@@ -25,7 +26,9 @@ public func fuzzLines(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   var isDecided = false
   for cut in 0...input.count where cut <= 600 {
     let plain = outcome(wire, input[..<cut], nil)
-    for need in needs.suffix(4) + needs.prefix(2) { require(same(plain, outcome(wire, input[..<cut], need)), "resuming changed the outcome") }
+    for need in needs.suffix(4) + needs.prefix(2) {
+      require(same(plain, outcome(wire, input[..<cut], need)), "resuming changed the outcome")
+    }
     if case .incomplete(let need) = plain {
       require(!isDecided && need.more >= 1, "a verdict was taken back")
       needs.append(need)
