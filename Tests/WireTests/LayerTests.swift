@@ -17,7 +17,7 @@ import Testing
     "Routes": ["Wire", "FoundationEssentials"],
     "NetSocket": ["Sockets", "Foundation"],
     "EventSource": ["Sockets", "Wire", "FoundationEssentials"],
-    "doord": ["Loop", "TLS", "Sockets", "Routes", "Wire", "EventSource", "FoundationEssentials"],
+    "doord": ["CSystem", "Loop", "TLS", "Sockets", "Routes", "Wire", "EventSource", "FoundationEssentials"],
   ]
 
   private static func imports(of file: URL) throws -> [String] {
