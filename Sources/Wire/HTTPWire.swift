@@ -24,8 +24,8 @@ public struct HTTPWire: WireFormat {
 
   /// What the bytes so far are. See `WireFormat.parse`.
   ///
-  /// While a body is under way `Need.more` is what is missing of it and `Need.scanned` the length of the whole request, so that a call
-  /// that comes too early costs nothing.
+  /// While a body is under way `Need.more` is what is missing of it and `Need.scanned` the length of the whole request: a call that comes
+  /// too early costs nothing, a head is not looked at again.
   public func parse(_ bytes: RawSpan, resuming: Need?) -> Outcome<HTTPRequest> {
     bytes.withUnsafeBytes { buffer in
       guard let start = buffer.baseAddress, buffer.count > 0 else { return .incomplete(Need(more: 1)) }
@@ -41,8 +41,11 @@ public struct HTTPWire: WireFormat {
   private func parse(_ bytes: UnsafeRawPointer, count: Int, resuming: Need?) throws(Refusal) -> Outcome<HTTPRequest> {
     var from = 0
     if let need = resuming {
-      // A need for one byte is a head's, or finds the body whole: it is parsed once more.
-      if need.more <= 1 { from = need.scanned } else if need.scanned > count { return counted(need, count) }
+      if !need.isCounting {
+        from = need.scanned
+      } else if need.scanned > count && !need.wantsContinue {
+        return .incomplete(Need(more: need.scanned - count, scanned: need.scanned, isCounting: true))
+      }
     }
     // Larger limits than these would not fit the table's 32-bit offsets, or the sums below.
     let headLimit = min(max(maximumHead, 0), 1 << 30)
@@ -60,16 +63,8 @@ public struct HTTPWire: WireFormat {
     let length = request.facts.contentLength
     let missing = scan.end + length - count
     guard missing > 0 else { return .complete(request, consumed: scan.end + length) }
-    // With one byte missing the next call has the whole request in any case, so there is nothing to remember.
     let wantsContinue = request.facts.expectsContinue && count == scan.end
-    return .incomplete(Need(more: missing, scanned: missing > 1 ? scan.end + length : 0, wantsContinue: wantsContinue))
-  }
-
-  /// The body is still not whole: nothing but its size has changed.
-  private func counted(_ need: Need, _ count: Int) -> Outcome<HTTPRequest> {
-    let missing = need.scanned - count
-    return .incomplete(
-      Need(more: missing, scanned: missing > 1 ? need.scanned : 0, wantsContinue: need.wantsContinue && missing == need.more))
+    return .incomplete(Need(more: missing, scanned: scan.end + length, wantsContinue: wantsContinue, isCounting: true))
   }
 
   /// Where the body lies behind the head.

@@ -26,13 +26,16 @@ public struct Need: Sendable, Equatable {
   public var scanned: Int
   /// The client waits for leave to send its body (RFC 9110 10.1.1): true while the head is whole and no body byte is in.
   public var wantsContinue: Bool
+  /// Whether what is missing will only be counted: `scanned` is then the length of the whole request.
+  public var isCounting: Bool
 
   /// A need for `more` bytes.
   @inlinable
-  public init(more: Int, scanned: Int = 0, wantsContinue: Bool = false) {
+  public init(more: Int, scanned: Int = 0, wantsContinue: Bool = false, isCounting: Bool = false) {
     self.more = more
     self.scanned = scanned
     self.wantsContinue = wantsContinue
+    self.isCounting = isCounting
   }
 }
 

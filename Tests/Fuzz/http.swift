@@ -27,14 +27,14 @@ public func fuzzHTTP(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
       require(need.more >= 1, "a need for nothing")
       // A body is counted, and until it is whole there is nothing else to say.
       if let waiting { require(need.more == waiting - cut, "a miscounted body") }
-      if need.more > 1 { waiting = cut + need.more }
+      if need.isCounting { waiting = cut + need.more }
       if needs.last != need { needs.append(need) }
     } else {
       verdictAt = verdictAt ?? cut
       require(waiting == nil || plain.isComplete, "a refusal while the body is waited for")
       require(plain == whole, "more bytes changed a verdict")
     }
-    let invented = Need(more: Int(start[0]) - 5, scanned: Int(start[1]) * 3 - 40)
+    let invented = Need(more: Int(start[0]) - 5, scanned: Int(start[1]) * 3 - 40, isCounting: start[0] & 2 != 0)
     _ = outcome(wire, beginning, invented)
   }
   if case .complete(let request, let consumed) = whole.outcome { check(wire, request, consumed, input) }

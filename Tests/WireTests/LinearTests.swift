@@ -23,7 +23,7 @@ import Wire
         if bytes[spoiled] != 10 { bytes[spoiled] = spoil }
         spoiled += 1
       }
-      unread += count - scanned
+      unread += count - scanned  // Of a counted body nothing is ever left to look at.
       need = bytes.withUnsafeBytes { call(UnsafeRawBufferPointer(rebasing: $0[..<count]), need) }
       if need == nil { break }
       calls += 1
@@ -59,11 +59,9 @@ import Wire
     let wire = HTTPWire()
     let input = head + [UInt8](repeating: 0, count: 33_554_431)
     let fed = feed(input, by: 1024, spoil: 0) { bytes, need in
-      if let need, need.more > 1, need.scanned != head.count + 33_554_432 { return nil }
-      return if case .incomplete(let need) = wire.parse(bytes.bytes, resuming: need) { need } else { nil }
+      if case .incomplete(let need) = wire.parse(bytes.bytes, resuming: need) { need } else { nil }
     }
     #expect(fed.needs == input.count / 1024)
-    // Only the first call looked at anything.
     #expect(fed.unread == 1024)
   }
 

@@ -97,6 +97,23 @@ import Wire
     #expect(need(head)?.wantsContinue == false)
   }
 
+  @Test("A caller may count a need down itself before it hands it back")
+  func countedByCaller() {
+    let wire = HTTPWire()
+    for expect in ["X: 1", "Expect: 100-continue"] {
+      let input = latin1(post("Content-Length: 4", expect, body: "abcd"))
+      let head = input.count - 4
+      guard case .incomplete(var need) = wire.request(in: Array(input[..<head])) else { return #expect(Bool(false)) }
+      for cut in (head + 1)...input.count {
+        need.more -= 1
+        input.withUnsafeBytes { bytes in
+          let beginning = UnsafeRawBufferPointer(rebasing: bytes[..<cut])
+          #expect(same(attached(wire, beginning, need), attached(wire, beginning, nil)))
+        }
+      }
+    }
+  }
+
   @Test(
     "6.1, 6.3: a coding is refused, also beside a length in either order",
     arguments: [
