@@ -49,11 +49,11 @@ def until(condition, what, seconds=10.0):
 class Door:
     """One doord process. `flags` are its arguments; port 0 unless they name one or ask for a Unix-domain socket only.
 
-    `addresses` is how many lines it must say; a test that counts differently (inherited sockets) gives it, and all flags."""
+    $DOORD_FLAGS are more of them, to run all tests with two loops, say. `addresses` is how many lines it must say; a test that counts differently (inherited sockets) gives it, and all flags."""
 
-    def __init__(self, directory, *flags, env=None, prefix=(), stderr=None, pass_fds=(), addresses=None, arguments0=None):
+    def __init__(self, directory, *flags, env=None, prefix=(), stderr=None, pass_fds=(), addresses=None):
         self.directory = pathlib.Path(directory)
-        flags = [str(flag) for flag in flags]
+        flags = [*map(str, flags), *os.environ.get("DOORD_FLAGS", "").split()]
         if "--port" not in flags and ("--host" in flags or "--unix" not in flags) and addresses is None:
             flags += ["--port", "0"]
         if addresses is None:
@@ -63,7 +63,7 @@ class Door:
         stderr = open(self.log_path, "wb") if own else stderr
         try:
             self.process = subprocess.Popen(
-                [*prefix, arguments0 or binary(), *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
+                [*prefix, binary(), *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
                 env={**os.environ, **(env or {})}, pass_fds=pass_fds)
         finally:
             if own:
