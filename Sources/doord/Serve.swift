@@ -39,9 +39,9 @@ enum Serve {
       say("doord: \(error)")
       return 1
     }
-    announce(server.addresses)
     let probe = Probe(server, interval: options.probe, manager: manager, mark: mark) { log?.add($0) }
     monitor.began(server, probe)
+    announce(server.addresses)
     probe.start()
     manager.notify("READY=1")
 
