@@ -44,13 +44,17 @@ extension HTTPAnswer {
   }
 }
 
-/// What stands in an answer for a body that could not be encoded. The router takes it out; where an answer comes another way, it is an empty body.
+/// What stands in an answer for a body that could not be encoded. The router takes it out; where an answer goes past the router's hands
+/// (middleware that answers by itself), it reads as the 500's own body.
 private final class EncodingFailure: OutputSource {
   let error: any Error
 
   init(error: any Error) { self.error = error }
 
-  func next(into output: inout Output) -> OutputSourceState { .end }
+  func next(into output: inout Output) -> OutputSourceState {
+    if case .text(let text) = HTTPAnswer.refusal(.handlerFailed).body { output.append(text) }
+    return .end
+  }
   func cancel() {}
   func finish() {}
 }

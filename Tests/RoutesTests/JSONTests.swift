@@ -67,6 +67,14 @@ private struct House: Codable {
     #expect(HTTPAnswer.json(variable).text == #"{"a":2,"b":1}"#)
   }
 
+  @Test func `a value that cannot be encoded reads as a 500 also where no router looks`() {
+    var output = Output()
+    HTTPWire().write(.json([Double.nan]), to: nil, into: &output)
+    #expect(String(decoding: output.buffered, as: UTF8.self).hasPrefix("HTTP/1.1 500 "))
+    #expect(output.source?.next(into: &output) == .end)
+    #expect(String(decoding: output.buffered, as: UTF8.self).hasSuffix(#"{"error":"the server could not answer this request","ok":false}"#))
+  }
+
   @Test func `both ways of writing give the same bytes`() {
     let texts = ["", "plain", "\"\\/\u{1}\u{8}\t\n\u{c}\r\u{1f}\u{7f}é\u{301}😀\u{2028}"]
     for text in texts { #expect(HTTPAnswer.json(["t": text]).text == HTTPAnswer.json(["t": text] as [String: String]).text) }
@@ -179,6 +187,13 @@ private struct House: Codable {
     }
     let deep = String(repeating: "[", count: 5000) + String(repeating: "]", count: 5000)
     #expect(try await reason(deep, as: Lamp.self) == "the body is not JSON")
+  }
+
+  @Test func `bytes that are not UTF-8 are refused`() async throws {
+    var router = Router()
+    router.post("/x") { .json(try $0.json(as: Lamp.self)) }
+    let body = Bytes(Array(#"{"level":1,"name":""#.utf8) + [0xc3, 0x28] + Array("\"}".utf8))
+    #expect(await router.answer(to: try HTTPRequest(method: "POST", target: "/x", body: body)).status == 400)
   }
 
   @Test func `names that the client made up are cut`() async throws {

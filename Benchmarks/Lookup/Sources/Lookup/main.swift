@@ -25,6 +25,7 @@ router.get("/slow/:name") { request in
 }
 router.get("/lamps/:lamp") { request in .status(request.parameters["lamp"].isEmpty ? 500 : 204) }
 for number in 4..<max(routes, 5) { router.get("/r\(number % 37)/s\(number)") { _ in .status(204) } }
+if what == "middleware" { router.use { request, next in next(request).map { try $0.headers.set("Server", "door") } } }
 try router.validate()
 
 var sum = 0
@@ -49,7 +50,7 @@ func encode(_ answer: () -> HTTPAnswer) -> Int { if case .bytes = answer().body 
 
 switch what {
 case "hello": sum = try respond("/hello", router, count)
-case "status": sum = try respond("/status", router, count)
+case "status", "middleware": sum = try respond("/status", router, count)
 case "parameter": sum = try respond("/lamps/seven", router, count)
 case "later": sum = try respond("/slow/x", router, count)
 case "deep": sum = try respond("/r3/s\(3 + 37)", router, count)
