@@ -94,13 +94,17 @@ extension DecodingError {
     }
   }
 
-  /// `the field 'lamps[2].level'`. A dictionary's keys are the client's own, so the path is cut after 100 characters.
+  /// `the field 'lamps[2].level'`. A dictionary's keys are the client's own words: control characters are replaced, and the path is cut
+  /// after 100 scalars.
   private static func field(_ path: [any CodingKey]) -> String {
     var text = ""
     for key in path {
       if let index = key.intValue { text += "[\(index)]" } else { text += (text.isEmpty ? "" : ".") + key.stringValue }
     }
-    return text.isEmpty ? "the body" : "the field '\(text.prefix(100))'"
+    if text.isEmpty { return "the body" }
+    var shown = String.UnicodeScalarView()
+    for scalar in text.unicodeScalars.prefix(100) { shown.append(scalar.properties.generalCategory == .control ? "\u{fffd}" : scalar) }
+    return "the field '\(String(shown))'"
   }
 
   private static func name(of type: Any.Type) -> String {

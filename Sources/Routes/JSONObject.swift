@@ -31,7 +31,7 @@ public enum JSONValue: Sendable, JSONRepresentable {
   public var json: JSONValue { self }
 }
 
-/// An object of JSON: names and values, written in the order of the names' bytes. Of a repeated name the last value counts.
+/// An object of JSON: names and values, written in the order of the names. Of a repeated name the last value counts.
 public struct JSONObject: Sendable, JSONRepresentable, ExpressibleByDictionaryLiteral {
   typealias Member = (String, any JSONRepresentable)
 

@@ -46,7 +46,8 @@ struct RoutePattern: Sendable, Hashable {
     self.segments = segments
   }
 
-  private static func isNameByte(_ byte: UInt8) -> Bool {
+  /// Letters, digits, `_` and `-`.
+  static func isNameByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
       UInt8(ascii: "_"), UInt8(ascii: "-"):

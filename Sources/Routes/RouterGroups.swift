@@ -91,11 +91,7 @@ extension Router {
 
   /// Whether it is a token (RFC 9110 5.6.2), and not CONNECT, whose target is no path.
   private static func isRoutable(_ method: String) -> Bool {
-    let marks = "!#$%&'*+-.^_`|~".utf8
-    return !method.isEmpty && method != "CONNECT"
-      && method.utf8.allSatisfy { byte in
-        let scalar = Unicode.Scalar(byte)
-        return scalar.properties.isAlphabetic && byte < 128 || scalar.properties.numericType != nil && byte < 128 || marks.contains(byte)
-      }
+    let isToken = method.utf8.allSatisfy { RoutePattern.isNameByte($0) || "!#$%&'*+.^`|~".utf8.contains($0) }
+    return isToken && !method.isEmpty && method != "CONNECT"
   }
 }
