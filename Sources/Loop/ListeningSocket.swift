@@ -3,7 +3,7 @@
 
 import CLibev
 import Glibc
-import Wire
+package import Wire
 
 // Opens listening sockets: what each option is for, and what of the addresses asked for may be missing. Runs at start, on a thread
 // that may block (a name is looked up); accepting is Listener's.
@@ -99,7 +99,7 @@ package enum ListeningSocket {
   }
 
   /// The addresses of a host: itself if it is numeric, else what the system's resolver says. Blocks.
-  private static func lookUp(_ host: String, port: UInt16) throws(ListenError) -> [PeerAddress] {
+  package static func lookUp(_ host: String, port: UInt16) throws(ListenError) -> [PeerAddress] {
     if var address = PeerAddress(host: host) {
       address.port = port
       return [address]

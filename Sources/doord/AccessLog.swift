@@ -44,12 +44,14 @@ final class AccessLog: Sendable {
 
   /// An answered request.
   func add(_ answer: AnswerRecord) {
-    append { $0.append(answer, at: now()) }
+    let time = now()
+    append { $0.append(answer, at: time) }
   }
 
   /// A sentence for the operator.
   func add(_ message: String) {
-    append { $0.append(message, at: now()) }
+    let time = now()
+    append { $0.append(message, at: time) }
   }
 
   /// Writes what waits, for at most `limit`, and ends the thread. What is added later is not written.

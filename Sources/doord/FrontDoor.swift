@@ -29,7 +29,7 @@ struct FrontDoor<Inner: Handler>: Handler where Inner.Request == HTTPRequest, In
 
   private func accepts(_ request: HTTPRequest, _ names: Names) -> Bool {
     // An HTTP/1.0 request may have none.
-    request.headers.withValue(of: "host", names.accepts) ?? true
+    request.headers.withValue(of: "host") { names.accepts($0) } ?? true
   }
 
   /// A proxy's request: the client is put into the log, and judged as the gate judges a peer.

@@ -78,11 +78,11 @@ enum Serve {
     options.names.isEmpty && !endpoints.allSatisfy(isLocal) ? nil : Names(options.names)
   }
 
-  /// Whether only this machine reaches an endpoint.
+  /// Whether only this machine reaches an endpoint. A name is looked up, which may take its time.
   private static func isLocal(_ endpoint: Endpoint) -> Bool {
     switch endpoint.kind {
     case .loopback, .unix: return true
-    case .tcp(let host, _): return host == "localhost" || PeerAddress(text: host)?.isLoopback == true
+    case .tcp(let host, let port): return (try? ListeningSocket.lookUp(host, port: port))?.allSatisfy(\.isLoopback) == true
     case .inherited(let descriptor): return localAddress(of: descriptor)?.isLoopback == true
     }
   }
