@@ -9,7 +9,7 @@ public import Wire
 
 extension Connection {
   @usableFromInline package var output: UnsafeMutablePointer<Output> { station.output }
-  @usableFromInline package var isObserved: Bool { station.observer != nil }
+  @usableFromInline package var isObserved: Bool { station.isObserved }
   @usableFromInline package var context: Context { Context(peer: peer, link: self, ticket: ticket) }
 
   /// A task on the loop is about to start.
@@ -85,7 +85,7 @@ extension Connection {
   }
 
   func observeAnswer() {
-    guard let observer = station.observer else { return }
+    guard isObserved, let observer = station.observer else { return }
     let record = requestRecord
     observer.observe(
       .answered(

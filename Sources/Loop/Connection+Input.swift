@@ -161,7 +161,7 @@ extension Connection {
   private func sayContinue() {
     guard need?.wantsContinue == true, !saidContinue, life.state == .arriving, outbox == nil else { return }
     saidContinue = true
-    station.exchange.writeContinue(into: &station.output.pointee)
+    station.exchange.writeContinue(&station.output.pointee)
     let out = station.output.pointee.buffered
     // A few bytes on a connection on which nothing was sent yet: if they do not fit, the client is not worth more effort.
     let sent = station.kernel.send(descriptor, out, UnsafeRawBufferPointer(start: nil, count: 0))

@@ -18,43 +18,43 @@ public import Wire
 @usableFromInline
 package final class Connection: Waiter, @unchecked Sendable {  // the loop's thread's own; what others call only posts to that thread
   @usableFromInline package let station: Station
-  var life: ConnectionLife
-  @usableFromInline package var peer = Peer()
+  @exclusivity(unchecked) var life: ConnectionLife
+  @exclusivity(unchecked) @usableFromInline package var peer = Peer()
   /// Which request this is; a task that comes back with another number is too late.
-  @usableFromInline var ticket: UInt64 = 0
+  @exclusivity(unchecked) @usableFromInline var ticket: UInt64 = 0
   /// Where the station keeps it.
-  var slot = 0
+  @exclusivity(unchecked) var slot = 0
 
   /// Received and not consumed, beginning at its start; nil while there is nothing.
-  var input: ByteBlock?
-  var inputCount = 0
+  @exclusivity(unchecked) var input: ByteBlock?
+  @exclusivity(unchecked) var inputCount = 0
   /// What the parser waits for; nil before it has looked.
-  @usableFromInline package var need: Need?
+  @exclusivity(unchecked) @usableFromInline package var need: Need?
   /// Set aside from the shared budget for `input`.
-  var charged = 0
+  @exclusivity(unchecked) var charged = 0
 
   /// What the kernel did not take at once.
-  var outbox: Outbox?
+  @exclusivity(unchecked) var outbox: Outbox?
   /// The task that makes the answer.
-  var task: Task<Void, Never>?
-  var timers: [OneShot]?
+  @exclusivity(unchecked) var task: Task<Void, Never>?
+  @exclusivity(unchecked) var timers: [OneShot]?
   /// What an observer is told of the request; only kept where there is one.
-  var record: RequestRecord?
+  @exclusivity(unchecked) var record: RequestRecord?
 
   /// The first byte of the request; accept, for the first one.
-  var began: Moment
+  @exclusivity(unchecked) var began: Moment
   /// Bytes handed to the kernel since all was sent last.
-  var sentBytes = 0
+  @exclusivity(unchecked) var sentBytes = 0
   /// The size of the answer that is being sent.
-  var answerBytes = 0
+  @exclusivity(unchecked) var answerBytes = 0
   /// Observers know of the answer that is being sent.
   var isTold = false
   /// No time has passed since the socket was read empty, so nothing can be unread that is known of.
-  var justRead = false
+  @exclusivity(unchecked) var justRead = false
   /// `advance` is on the stack: an answer that comes meanwhile is sent by it.
-  var isAdvancing = false
-  var isStarved = false
-  var saidContinue = false
+  @exclusivity(unchecked) var isAdvancing = false
+  @exclusivity(unchecked) var isStarved = false
+  @exclusivity(unchecked) var saidContinue = false
 
   init(_ station: Station) {
     self.station = station
@@ -171,7 +171,7 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
     isStarved = false
     isTold = false
     saidContinue = false
-    station.observer?.observe(.closed(peer, reason))
+    if isObserved { station.observer?.observe(.closed(peer, reason)) }
     station.remove(self)
     source?.cancel()
     late?.cancel()

@@ -6,14 +6,21 @@ public import Wire
 // Where a wire, a handler and a connection meet: bytes in, a request to the handler, its answer out.
 //
 // Only this part is generic, and it is @inlinable, because generic code is not specialised across modules otherwise: a user's wire and
-// handler are compiled into it, in the user's module. The connection is not generic and calls it once for each request.
+// handler are compiled into it, in the user's module. The connection is not generic and calls it once for each request, through
+// closures: the methods of a generic class or of a protocol's generic conformance would be the unspecialised ones, whatever is inlined.
 
 /// What the connection knows of its wire and handler. One for a server; used on all of its loops.
 @usableFromInline
-package class Exchange: @unchecked Sendable {  // immutable; the subclass holds a wire and a handler, which are Sendable
-  @usableFromInline package let conversation: Conversation
-
-  @usableFromInline init(conversation: Conversation) { self.conversation = conversation }
+package struct Exchange: Sendable {
+  let conversation: Conversation
+  /// Parses, and answers if a request is whole. The handler's code runs in here, last.
+  let advance: @Sendable (Connection, UnsafeRawBufferPointer) -> Progress
+  /// Writes a refusal.
+  let refuse: @Sendable (Refusal, Connection) -> Void
+  /// Writes the leave to send the body.
+  let writeContinue: @Sendable (inout Output) -> Void
+  /// Throws what is wrong with the handler.
+  let validate: @Sendable () throws -> Void
 
   /// What became of the bytes.
   @usableFromInline package enum Progress {
@@ -21,24 +28,40 @@ package class Exchange: @unchecked Sendable {  // immutable; the subclass holds 
     case incomplete
     /// The answer is in the output.
     case answered
-    /// The handler runs; `Connection.answer` will be called.
+    /// The handler runs; `endAnswer` will be called.
     case later
     /// A refusal is in the output.
     case refused
   }
 
-  /// Parses, and answers if a request is whole. The handler's code runs in here, last.
-  @usableFromInline package func advance(_ connection: Connection, _ bytes: UnsafeRawBufferPointer) -> Progress { .refused }
-  /// Writes a refusal.
-  @usableFromInline package func refuse(_ refusal: Refusal, _ connection: Connection) {}
-  /// Writes the leave to send the body.
-  @usableFromInline package func writeContinue(into output: inout Output) {}
-  /// Throws what is wrong with the handler.
-  @usableFromInline package func validate() throws {}
+  @inlinable
+  package init<Format: WireFormat, Answering: Handler>(_ wire: Format, _ handler: Answering)
+  where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
+    let both = WireExchange(wire, handler)
+    self.init(
+      conversation: wire.conversation,
+      advance: { both.advance($0, $1) },
+      refuse: { both.refuse($0, $1) },
+      writeContinue: { wire.writeContinue(into: &$0) },
+      validate: { try handler.validate() })
+  }
+
+  @usableFromInline
+  init(
+    conversation: Conversation, advance: @escaping @Sendable (Connection, UnsafeRawBufferPointer) -> Progress,
+    refuse: @escaping @Sendable (Refusal, Connection) -> Void, writeContinue: @escaping @Sendable (inout Output) -> Void,
+    validate: @escaping @Sendable () throws -> Void
+  ) {
+    self.conversation = conversation
+    self.advance = advance
+    self.refuse = refuse
+    self.writeContinue = writeContinue
+    self.validate = validate
+  }
 }
 
 @usableFromInline
-final class WireExchange<Format: WireFormat, Answering: Handler>: Exchange, @unchecked Sendable
+struct WireExchange<Format: WireFormat, Answering: Handler>: Sendable
 where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
   @usableFromInline let wire: Format
   @usableFromInline let handler: Answering
@@ -47,23 +70,16 @@ where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
   init(_ wire: Format, _ handler: Answering) {
     self.wire = wire
     self.handler = handler
-    super.init(conversation: wire.conversation)
   }
 
   @inlinable
-  override func validate() throws { try handler.validate() }
-
-  @inlinable
-  override func writeContinue(into output: inout Output) { wire.writeContinue(into: &output) }
-
-  @inlinable
-  override func refuse(_ refusal: Refusal, _ connection: Connection) {
+  func refuse(_ refusal: Refusal, _ connection: Connection) {
     connection.note(refusal)
     write(wire.refusal(refusal), to: nil, connection)
   }
 
   @inlinable
-  override func advance(_ connection: Connection, _ bytes: UnsafeRawBufferPointer) -> Progress {
+  func advance(_ connection: Connection, _ bytes: UnsafeRawBufferPointer) -> Exchange.Progress {
     switch wire.parse(bytes.bytes, resuming: connection.need) {
     case .incomplete(let need):
       connection.need = need
@@ -82,7 +98,7 @@ where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
   }
 
   @inlinable
-  func respond(to request: Format.Request, _ connection: Connection) -> Progress {
+  func respond(to request: Format.Request, _ connection: Connection) -> Exchange.Progress {
     switch handler.respond(to: request, in: connection.context) {
     case .now(let answer):
       write(answer, to: request, connection)
@@ -94,7 +110,7 @@ where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
       let run = connection.run(terms)
       let task = Task.immediate(executorPreference: run.executor) {
         let result = await result(of: work)
-        self.finish(result, request, connection, run)
+        finish(result, request, connection, run)
       }
       connection.runs(task, run)
       return .later
@@ -106,7 +122,7 @@ where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
       }
       let task = Task(executorPreference: run.executor) {
         let result = await result(of: work)
-        connection.onLoop(run) { self.finish(result, request, connection, run) }
+        connection.onLoop(run) { finish(result, request, connection, run) }
       }
       connection.runs(task, run)
       return .later

@@ -24,11 +24,11 @@ package final class Listener: Waiter {
   private let station: Station
   /// A reuse-port socket is one of several and keeps what it accepts; a Unix-domain or inherited socket is alone and hands out in turn.
   private let crew: [Station]
-  private var turn = 0
-  private var reserve: Int32
-  private var isExhausted = false
+  @exclusivity(unchecked) private var turn = 0
+  @exclusivity(unchecked) private var reserve: Int32
+  @exclusivity(unchecked) private var isExhausted = false
   package private(set) var isDead = false
-  private var address = sockaddr_storage()
+  @exclusivity(unchecked) private var address = sockaddr_storage()
 
   /// - Parameters:
   ///   - descriptor: Listening and non-blocking; whoever opened it closes it, after `close`.

@@ -32,7 +32,7 @@ public final class Server: Sendable {
   public convenience init<Format: WireFormat, Answering: Handler>(
     _ wire: Format, handler: Answering, configuration: Configuration = Configuration()
   ) where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
-    self.init(exchange: WireExchange(wire, handler), configuration: configuration)
+    self.init(exchange: Exchange(wire, handler), configuration: configuration)
   }
 
   /// A server that answers at once, with what a closure returns. The closure runs on a loop's thread and must not block.

@@ -7,6 +7,9 @@ package import Wire
 // What the connections of one loop share: the kernel, the poller, buffers that are used for a moment and handed back, the pool of
 // connection objects. All of it is the loop's thread's own, but for the counters.
 
+///
+/// Its variables and those of the connections are not checked for exclusive access at run time (`@exclusivity(unchecked)`): they are
+/// used on one thread, by code in which no access contains another, and the checks were a quarter of a request's instructions.
 @usableFromInline
 package final class Station: @unchecked Sendable {  // used on the loop's thread; what is not is atomic
   /// What is read at once into memory that all connections of the loop share. Larger requests get memory of their own.
@@ -24,6 +27,8 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
   package let rules: LifeRules
   package let handlerDeadline: Int64
   package let observer: (any Observer)?
+  /// Whether there is one: asking the optional itself copies it, at a hundred instructions a time.
+  package let isObserved: Bool
   package let admission: Admission
   package let budget: Budget
   package let pool: BlockingPool?
@@ -32,14 +37,14 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
   /// Where answers are written. Whoever writes one sends it, or moves it away, before the stack unwinds.
   let output = UnsafeMutablePointer<Output>.allocate(capacity: 1)
 
-  package private(set) var connections: [Connection] = []
-  private var free: [Connection] = []
-  private var ended: [Connection] = []
-  private var starved: [Connection] = []
-  private var lastTicket: UInt64 = 0
-  package private(set) var isStopping = false
+  @exclusivity(unchecked) package private(set) var connections: [Connection] = []
+  @exclusivity(unchecked) private var free: [Connection] = []
+  @exclusivity(unchecked) private var ended: [Connection] = []
+  @exclusivity(unchecked) private var starved: [Connection] = []
+  @exclusivity(unchecked) private var lastTicket: UInt64 = 0
+  @exclusivity(unchecked) package private(set) var isStopping = false
   /// Handlers' tasks that have not ended, also those whose answer nobody waits for.
-  package private(set) var liveTasks = 0
+  @exclusivity(unchecked) package private(set) var liveTasks = 0
   /// Called on the thread when the last connection or task is gone.
   package var emptied: () -> Void = {}
   /// Answered 503 because the server stopped.
@@ -62,6 +67,7 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
     rules = LifeRules(configuration.deadlines)
     handlerDeadline = configuration.handlerDeadline.inNanoseconds
     observer = configuration.observer
+    isObserved = configuration.observer != nil
     output.initialize(to: Output())
   }
 
@@ -74,8 +80,8 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
   // MARK: For the moment of one call
 
   /// The bytes the exchange is looking at, and how many of them its request took.
-  var window = UnsafeRawBufferPointer(start: nil, count: 0)
-  var consumed = 0
+  @exclusivity(unchecked) var window = UnsafeRawBufferPointer(start: nil, count: 0)
+  @exclusivity(unchecked) var consumed = 0
 
   // MARK: Connections
 
@@ -96,7 +102,7 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
     if address.family == .unix, let process = kernel.credentials(descriptor) {
       peer.credentials = UnixCredentials(pid: process.pid, uid: process.uid, gid: process.gid)
     }
-    observer?.observe(.accepted(peer))
+    if isObserved { observer?.observe(.accepted(peer)) }
     connection.begin(descriptor, peer, refusal)
     // Closed in one sitting, and no callback of it is on the stack: the next one may have the object at once.
     if !ended.isEmpty && ended[ended.count - 1] === connection { recycle(ended.removeLast()) }

@@ -8,13 +8,13 @@
 @usableFromInline
 package class Waiter {
   /// -1 when there is none.
-  package final var descriptor: Int32 = -1
+  @exclusivity(unchecked) package final var descriptor: Int32 = -1
   /// What the poller was last told.
-  package final var reads = false
-  package final var writes = false
-  package final var deadline = Moment.never
+  @exclusivity(unchecked) package final var reads = false
+  @exclusivity(unchecked) package final var writes = false
+  @exclusivity(unchecked) package final var deadline = Moment.never
   /// The poller's own, made when this waiter first waits: a connection that is answered and closed in one sitting needs none.
-  package final var watch: UnsafeMutableRawPointer?
+  @exclusivity(unchecked) package final var watch: UnsafeMutableRawPointer?
 
   package init() {}
 
