@@ -59,12 +59,13 @@ package final class Listener: Waiter {
       let result = station.kernel.accept(descriptor, from: &address)
       if result >= 0 {
         accepted += 1
-        isExhausted = false
         hand(Int32(result))
         continue
       }
       switch Int32(-result) {
-      case EAGAIN: return accepted
+      case EAGAIN:
+        isExhausted = false  // and not at a success: while the queue is longer than what is free, it is the same spell
+        return accepted
       case EMFILE, ENFILE, ENOBUFS, ENOMEM:
         exhausted(Int32(-result))
         return accepted
@@ -119,6 +120,7 @@ package final class Listener: Waiter {
   package func close() -> Int {
     guard descriptor >= 0 else { return 0 }
     var accepted = 0
+    isExhausted = false
     while !isDead {
       let batch = accept(atMost: Self.batch)
       accepted += batch
