@@ -34,9 +34,11 @@ public struct Bytes: @unchecked Sendable {
       self.init()
       return
     }
-    let block = ByteBlock(capacity: bytes.count)
-    block.start.copyMemory(from: base, byteCount: bytes.count)
-    self.init(unsafeStart: block.start, count: bytes.count, owner: block)
+    // One block of memory, owner and bytes together.
+    let block = ManagedBuffer<Void, UInt8>.create(minimumCapacity: bytes.count) { _ in }
+    let start = block.withUnsafeMutablePointerToElements { UnsafeMutableRawPointer($0) }
+    start.copyMemory(from: base, byteCount: bytes.count)
+    self.init(unsafeStart: start, count: bytes.count, owner: block)
   }
 
   /// A copy of `bytes`.

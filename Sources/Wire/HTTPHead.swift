@@ -115,14 +115,14 @@ struct HeadBuilder {
       table[row] = HeadField(
         name: UInt32(truncatingIfNeeded: name), nameEnd: UInt32(truncatingIfNeeded: nameEnd),
         value: UInt32(truncatingIfNeeded: value), valueEnd: UInt32(truncatingIfNeeded: valueEnd))
-      let length = nameEnd &- name
-      if length == 4 {
+      switch (nameEnd &- name, bytes[name]) {
+      case (4, UInt8(ascii: "h")):
         if bytes.half(name) == 0x7473_6F68 {  // "host"
           hosts &+= 1
           host = row
         }
-      } else if length == 6 || length == 14 || length == 17 {
-        note(row, bytes, from: name, to: nameEnd)
+      case (6, UInt8(ascii: "e")), (14, UInt8(ascii: "c")), (17, UInt8(ascii: "t")): note(row, bytes, from: name, to: nameEnd)
+      default: break
       }
       row &+= 1
       at &+= 2

@@ -25,11 +25,15 @@ public func fuzzHTTP(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     if case .incomplete(let need) = plain.outcome {
       require(verdictAt == nil, "a verdict was taken back")
       require(need.more >= 1, "a need for nothing")
+      require(need.isCounting || mayEnd(beginning, wire.maximumHead), "a head that is too long already")
       // A body is counted, and until it is whole there is nothing else to say.
       if let waiting { require(need.more == waiting - cut, "a miscounted body") }
       if need.isCounting { waiting = cut + need.more }
       if needs.last != need { needs.append(need) }
     } else {
+      if case .invalid(let refusal) = plain.outcome, verdictAt == nil, refusal.reason.hasSuffix("is over \(wire.maximumHead) bytes") {
+        require(!mayEnd(beginning, wire.maximumHead), "a head that could still have ended in time")
+      }
       verdictAt = verdictAt ?? cut
       require(waiting == nil || plain.isComplete, "a refusal while the body is waited for")
       require(plain == whole, "more bytes changed a verdict")
@@ -39,6 +43,14 @@ public func fuzzHTTP(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   }
   if case .complete(let request, let consumed) = whole.outcome { check(wire, request, consumed, input) }
   return 0
+}
+
+/// The plainest reading of the limit: whether an empty line that begins at most `limit` bytes in is there or may still come.
+private func mayEnd(_ bytes: ArraySlice<UInt8>, _ limit: Int) -> Bool {
+  let end: [UInt8] = [13, 10, 13, 10]
+  let first = bytes.starts(with: end[..<2]) ? 3 : 1
+  if bytes.count <= limit { return true }
+  return first <= limit && (first...limit).contains { bytes[$0...].starts(with: end) || end.starts(with: bytes[$0...]) }
 }
 
 /// What was found of a complete request.
