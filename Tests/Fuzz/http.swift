@@ -21,7 +21,6 @@ public func fuzzHTTP(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   for cut in 0...input.count where input.count <= 300 || cut % 97 == 0 || cut == input.count {
     let beginning = input[..<cut]
     let plain = outcome(wire, beginning, nil)
-    for need in needs.suffix(4) + needs.prefix(2) { require(plain == outcome(wire, beginning, need), "resuming changed the outcome") }
     if case .incomplete(let need) = plain.outcome {
       require(verdictAt == nil, "a verdict was taken back")
       require(need.more >= 1, "a need for nothing")
@@ -38,6 +37,7 @@ public func fuzzHTTP(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
       require(waiting == nil || plain.isComplete, "a refusal while the body is waited for")
       require(plain == whole, "more bytes changed a verdict")
     }
+    for need in needs.suffix(4) + needs.prefix(2) { require(plain == outcome(wire, beginning, need), "resuming changed the outcome") }
     let invented = Need(more: Int(start[0]) - 5, scanned: Int(start[1]) * 3 - 40, isCounting: start[0] & 2 != 0)
     _ = outcome(wire, beginning, invented)
   }

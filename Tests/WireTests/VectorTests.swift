@@ -32,14 +32,14 @@ import Wire
         vector.expectBeginning(outcome, cut: cut)
         // Once it is not incomplete, it never changes.
         if let verdict, !same(verdict, outcome) { Issue.record("\(vector.name) changed at \(cut)") }
-        for need in needs where !same(attached(wire, beginning, need), outcome) {
-          Issue.record("\(vector.name) at \(cut), resuming \(need)")
-        }
         if case .incomplete(let need) = outcome {
           #expect(need.more >= 1)
           if needs.last != need { needs.append(need) }
         } else {
           verdict = outcome
+        }
+        for need in needs where !same(attached(wire, beginning, need), outcome) {
+          Issue.record("\(vector.name) at \(cut), resuming \(need)")
         }
       }
     }
