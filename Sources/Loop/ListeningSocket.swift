@@ -220,7 +220,7 @@ private func option(_ number: Int32, _ name: Int32) -> Int32? {
   return getsockopt(number, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
 }
 
-private func localAddress(_ number: Int32) -> PeerAddress? {
+package func localAddress(_ number: Int32) -> PeerAddress? {
   var storage = sockaddr_storage()
   var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
   let result = withUnsafeMutablePointer(to: &storage) {

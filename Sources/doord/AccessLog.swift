@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The Door authors
 // SPDX-License-Identifier: MIT
 
-import CSystem
 import Dispatch
 import Glibc
 import Loop
@@ -39,7 +38,7 @@ final class AccessLog: Sendable {
 
   /// Starts the log's thread. Once.
   func start() {
-    startThread("doord-log") { self.run() }
+    startOwnThread("doord-log") { self.run() }
   }
 
   /// An answered request.
@@ -145,38 +144,4 @@ func now() -> timespec {
   var time = timespec()
   clock_gettime(CLOCK_REALTIME, &time)
   return time
-}
-
-/// A thread of the system's, for work that blocks. It ends with `body`; nobody joins it.
-func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) {
-  final class Work: Sendable {
-    let name: String
-    let body: @Sendable () -> Void
-    init(_ name: String, _ body: @escaping @Sendable () -> Void) { (self.name, self.body) = (name, body) }
-  }
-  var attributes = pthread_attr_t()
-  pthread_attr_init(&attributes)
-  pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-  pthread_attr_setstacksize(&attributes, 256 << 10)
-  defer { pthread_attr_destroy(&attributes) }
-  let work = Unmanaged.passRetained(Work(name, body))
-  var thread = pthread_t()
-  let error = pthread_create(
-    &thread, &attributes,
-    { pointer in
-      guard let pointer else { return nil }
-      let work = Unmanaged<Work>.fromOpaque(pointer).takeRetainedValue()
-      pthread_setname_np(pthread_self(), work.name)
-      work.body()
-      return nil
-    }, work.toOpaque())
-  if error != 0 {
-    work.release()
-    say("doord: cannot start the thread \(name): \(errorText(error))")
-  }
-}
-
-/// One line on standard error, at once: for what must be said before the log runs or without it.
-func say(_ line: String) {
-  Array((line + "\n").utf8).withUnsafeBytes { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
 }

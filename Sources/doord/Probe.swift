@@ -71,7 +71,7 @@ final class Probe: Sendable {
 
   /// Starts the thread, if there is anything to do. Once.
   func start() {
-    if interval > .zero || manager.watchdogInterval != nil { startThread("doord-probe") { self.run() } }
+    if interval > .zero || manager.watchdogInterval != nil { startOwnThread("doord-probe") { self.run() } }
   }
 
   /// Ends the thread after what it is doing.

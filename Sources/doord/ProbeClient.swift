@@ -45,7 +45,7 @@ struct ProbeClient {
     var local = address
     local.port = 0
     guard local.withSocketAddress({ bind(descriptor, $0, $1) }) == 0 else { return nil }
-    return localAddress(of: descriptor)
+    return localAddress(descriptor)
   }
 
   /// Sends the request and judges the first bytes of the answer; then reads to the end, so that neither side has to reset.

@@ -83,7 +83,7 @@ enum Serve {
     switch endpoint.kind {
     case .loopback, .unix: return true
     case .tcp(let host, let port): return (try? ListeningSocket.lookUp(host, port: port))?.allSatisfy(\.isLoopback) == true
-    case .inherited(let descriptor): return localAddress(of: descriptor)?.isLoopback == true
+    case .inherited(let descriptor): return localAddress(descriptor)?.isLoopback == true
     }
   }
 
@@ -119,14 +119,4 @@ enum Serve {
       if let result = outcome.withLock({ $0 }) { return try result.get() }
     }
   }
-}
-
-/// The address a socket is bound to.
-func localAddress(of descriptor: Int32) -> PeerAddress? {
-  var storage = sockaddr_storage()
-  var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-  let named = withUnsafeMutablePointer(to: &storage) {
-    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
-  }
-  return named == 0 ? PeerAddress(&storage) : nil
 }

@@ -17,7 +17,7 @@ enum Signals {
 
   /// Calls `body` for each SIGTERM and SIGINT, with 1 for the first. On a thread of its own.
   static func onStop(_ body: @escaping @Sendable (Int) -> Void) {
-    startThread("doord-signals") {
+    startOwnThread("doord-signals") {
       var set = stopping
       var count = 0
       while true {

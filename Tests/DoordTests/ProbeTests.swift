@@ -104,7 +104,7 @@ struct ProbeTests {
     probe.start()
     #expect(receive(notified) == "WATCHDOG=1")
     let address = try address(server)
-    startThread("stuck") { _ = ProbeClient(timeout: 30).ask(address) { $1() } }
+    startOwnThread("stuck") { _ = ProbeClient(timeout: 30).ask(address) { $1() } }
     try await until { isStuck.withLock { $0 } }
     try await until { !lines.withLock { $0.isEmpty } }
     #expect(lines.withLock { $0.first }?.hasPrefix("loop 0 hangs: it has not come round for ") == true)
@@ -144,7 +144,7 @@ struct ProbeTests {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     try #require(PeerAddress(ipv4: 0x7f00_0001, port: 0).withSocketAddress { bind(descriptor, $0, $1) } == 0)
     try #require(Glibc.listen(descriptor, 8) == 0)
-    return (descriptor, try #require(localAddress(of: descriptor)).port)
+    return (descriptor, try #require(localAddress(descriptor)).port)
   }
 
   /// This process's listening socket at `address`.
@@ -153,7 +153,7 @@ struct ProbeTests {
       var isListening: Int32 = 0
       var length = socklen_t(MemoryLayout<Int32>.size)
       return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &length) == 0 && isListening == 1
-        && localAddress(of: descriptor) == address
+        && localAddress(descriptor) == address
     }
   }
 }
