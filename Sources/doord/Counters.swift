@@ -30,7 +30,7 @@ final class Counters: Sendable {
   private static let statuses = 600
   private let shares: [Share] = (0..<Counters.sets).map { _ in Share() }
 
-  /// One thread's set, unless two threads share it by chance.
+  /// One thread's set, unless two threads share it by chance. As many of each as its enum has cases.
   private final class Share: Sendable {
     let slots = Table<5>(), closed = Table<9>(), turnedAway = Table<3>(), refusals = Table<14>(), answers = Table<600>()
   }
@@ -49,23 +49,26 @@ final class Counters: Sendable {
     }
   }
 
-  /// Counts one event of a server. On a loop's thread.
-  func count(_ event: ServerEvent) {
-    // Thread handles lie megabytes apart; the multiplication brings what differs to the top.
-    let share = shares[Int(truncatingIfNeeded: (UInt64(pthread_self()) &* 0x9e37_79b9_7f4a_7c15) >> 61)]
-    switch event {
-    case .accepted: share.slots.add(1, at: Slot.accepted.rawValue)
-    case .answered(let answer):
-      share.answers.add(1, at: answer.status)
-      share.slots.add(answer.bytes, at: Slot.bytesSent.rawValue)
-      if let refusal = answer.refusal { share.refusals.add(1, at: Counters.refusalKinds.firstIndex(of: RefusalKind(refusal))) }
-    case .closed(_, let reason): share.closed.add(1, at: Counters.closeReasons.firstIndex(of: reason))
-    case .turnedAway(_, let reason): share.turnedAway.add(1, at: Counters.turnAwayReasons.firstIndex(of: reason))
-    case .handlerFailed: share.slots.add(1, at: Slot.handlerFailures.rawValue)
-    case .longTurn: share.slots.add(1, at: Slot.longTurns.rawValue)
-    case .notice: share.slots.add(1, at: Slot.notices.rawValue)
-    }
+  // MARK: Counting, on the loops' threads
+
+  func add(_ slot: Slot) { share.slots.add(1, at: slot.rawValue) }
+  func add(_ reason: CloseReason) { share.closed.add(1, at: Counters.closeReasons.firstIndex(of: reason)) }
+  func add(_ reason: TurnAwayReason) { share.turnedAway.add(1, at: Counters.turnAwayReasons.firstIndex(of: reason)) }
+
+  /// An answer: its status, its bytes, and why it was refused.
+  func add(status: Int, bytes: Int, refusal: Refusal?) {
+    let share = share
+    share.answers.add(1, at: status)
+    share.slots.add(bytes, at: Slot.bytesSent.rawValue)
+    if let refusal { share.refusals.add(1, at: Counters.refusalKinds.firstIndex(of: RefusalKind(refusal))) }
   }
+
+  private var share: Share {
+    // Thread handles lie megabytes apart; the multiplication brings what differs to the top.
+    shares[Int(truncatingIfNeeded: (UInt64(pthread_self()) &* 0x9e37_79b9_7f4a_7c15) >> 61)]
+  }
+
+  // MARK: Reading
 
   subscript(slot: Slot) -> Int { sum { $0.slots.value(at: slot.rawValue) } }
   subscript(reason: CloseReason) -> Int { sum { $0.closed.value(at: Counters.closeReasons.firstIndex(of: reason)) } }

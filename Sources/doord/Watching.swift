@@ -22,14 +22,22 @@ final class Watching: Observer {
   }
 
   func observe(_ event: ServerEvent) {
-    counters.count(event)
-    guard let log else { return }
     switch event {
-    case .answered(let answer): if !mark.covers(answer.peer) { log.add(answer) }
-    case .handlerFailed(let peer, let error): log.add("a handler failed for \(peer.address): \(error)")
-    case .longTurn(let loop, let duration): log.add("a turn of loop \(loop) took \(duration.milliseconds) ms: something in it blocks")
-    case .notice(let text): log.add(text)
-    case .accepted, .closed, .turnedAway: break
+    case .accepted: counters.add(.accepted)
+    case .answered(let answer):
+      counters.add(status: answer.status, bytes: answer.bytes, refusal: answer.refusal)
+      if let log, !mark.covers(answer.peer) { log.add(answer) }
+    case .closed(_, let reason): counters.add(reason)
+    case .turnedAway(_, let reason): counters.add(reason)
+    case .handlerFailed(let peer, let error):
+      counters.add(.handlerFailures)
+      log?.add("a handler failed for \(peer.address): \(error)")
+    case .longTurn(let loop, let duration):
+      counters.add(.longTurns)
+      log?.add("a turn of loop \(loop) took \(duration.milliseconds) ms: something in it blocks")
+    case .notice(let text):
+      counters.add(.notices)
+      log?.add(text)
     }
   }
 }

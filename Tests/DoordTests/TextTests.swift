@@ -71,17 +71,20 @@ struct TextTests {
 
 @Suite("Counters")
 struct CountersTests {
+  private let counters = Counters()
+
+  private func count(_ event: ServerEvent) { Watching(counters: counters, log: nil, mark: ProbeMark()).observe(event) }
+
   private func answered(_ status: Int, _ refusal: Refusal? = nil) -> ServerEvent {
     .answered(AnswerRecord(peer: Peer(), label: Bytes(), status: status, bytes: 100, duration: .zero, refusal: refusal))
   }
 
   @Test func each_event_is_counted_where_it_belongs() {
-    let counters = Counters()
     for event: ServerEvent in [
       .accepted(Peer()), .accepted(Peer()), answered(200), answered(404, Refusal(404, "")), answered(503, .tooManyFromAddress),
       answered(503, .handlerTimeout), answered(408, .arrivalTimeout), answered(9999), answered(-1), .closed(Peer(), .idle),
       .closed(Peer(), .done), .turnedAway(.unknown, .gate), .handlerFailed(Peer(), Refusal(1, "")), .longTurn(loop: 0, .zero), .notice(""),
-    ] { counters.count(event) }
+    ] { count(event) }
     #expect(counters[.accepted] == 2 && counters[.bytesSent] == 700)
     #expect(counters.answers.map(\.status) == [200, 404, 408, 503] && counters.answers.map(\.count) == [1, 1, 1, 2])
     #expect(counters[.notFound] == 1 && counters[.perAddress] == 1 && counters[.connections] == 0)
@@ -99,24 +102,26 @@ struct CountersTests {
       (.poolFull, .poolFull), (.tooManyConnections, .connections), (.tooManyFromAddress, .perAddress), (.stopping, .stopping),
       (Refusal(503, "of a handler"), .other), (Refusal(599, ""), .other),
     ]
-    for (refusal, kind) in kinds { #expect(Counters.RefusalKind(refusal) == kind) }
+    for (refusal, kind) in kinds {
+      let before = counters[kind]
+      count(answered(refusal.status, refusal))
+      #expect(Counters.RefusalKind(refusal) == kind && counters[kind] == before + 1)
+    }
     #expect(Set(kinds.map(\.1)) == Set(Counters.RefusalKind.allCases))
   }
 
   @Test func threads_count_together_without_losing_any() async {
-    let counters = Counters()
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<4 {
-        group.addTask { for _ in 0..<10_000 { counters.count(.accepted(Peer())) } }
+        group.addTask { for _ in 0..<10_000 { count(.accepted(Peer())) } }
       }
     }
     #expect(counters[.accepted] == 40_000)
   }
 
   @Test func every_reason_has_its_counter() {
-    let counters = Counters()
-    for reason in CloseReason.allCases { counters.count(.closed(Peer(), reason)) }
-    for reason in TurnAwayReason.allCases { counters.count(.turnedAway(.unknown, reason)) }
+    for reason in CloseReason.allCases { count(.closed(Peer(), reason)) }
+    for reason in TurnAwayReason.allCases { count(.turnedAway(.unknown, reason)) }
     for reason in CloseReason.allCases { #expect(counters[reason] == 1) }
     for reason in TurnAwayReason.allCases { #expect(counters[reason] == 1) }
   }
