@@ -120,7 +120,7 @@ final class Stage<Format: WireFormat> {
     configuration.observer = seen
     change(&configuration)
     station = Station(
-      poller: poller, kernel: kernel, exchange: WireExchange(wire, handler), configuration: configuration,
+      poller: poller, kernel: kernel, exchange: Exchange(wire, handler), configuration: configuration,
       admission: Admission(maximum: configuration.maximumConnections, perAddress: configuration.maximumPerAddress, allowed: []),
       budget: Budget(maximum: configuration.maximumBuffered), pool: nil)
   }
