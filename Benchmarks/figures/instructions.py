@@ -91,6 +91,7 @@ def build(name="Instructions", product="instructions", top=tools.TOP):
     """A program of a package in Benchmarks/, without the debug sections that Debian's valgrind stumbles over."""
     package = top / "Benchmarks" / name
     tools.say(f"building {package}")
+    (package / "Package.swift").touch()  # else SwiftPM does not see files that were added to Door since the last build
     tools.run("swift", "build", "-c", "release", cwd=package)
     program = package / ".build" / "release" / product
     copy = package / ".build" / f"{product}-stripped"
