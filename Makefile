@@ -5,11 +5,14 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
+# Debian keeps nginx and haproxy where only root looks.
+export PATH := $(PATH):/usr/sbin:/sbin
 
 PREFIX ?= /usr/local
 DESTDIR ?=
 ARGS ?=
 SECONDS ?= 60
+MINUTES ?= 30
 SEED ?= 1
 COUNT ?= 100000
 FILTER ?= .
@@ -18,7 +21,7 @@ STATIC = .build/static
 UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench fuzz tsan simulate docs static install clean
+.PHONY: help run test lint bench fuzz tsan simulate soak docs static install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,7 +50,7 @@ bench: ## the table of figures (TARGET=url, COMPARE=revision, ARGS="--quick --on
 
 fuzz: ## each fuzz target for SECONDS (60)
 	@scripts/setup build
-	SECONDS=$(SECONDS) Tests/Fuzz/run
+	Tests/Fuzz/run $(SECONDS)
 
 tsan: ## unit tests under ThreadSanitizer (FILTER=LoopTests)
 	@scripts/setup build
@@ -56,6 +59,11 @@ tsan: ## unit tests under ThreadSanitizer (FILTER=LoopTests)
 simulate: ## COUNT simulated connections from SEED
 	@scripts/setup build
 	swift run -c release Simulation --seed $(SEED) --count $(COUNT)
+
+soak: ## doord under mixed load for MINUTES (30)
+	@scripts/setup build test
+	swift build -c release --product doord
+	DOORD="$(CURDIR)/.build/release/doord" /usr/bin/python3 Tests/BlackBox/soak/soak.py MINUTES=$(MINUTES)
 
 docs: ## the libraries' reference, in .build/docs
 	@scripts/setup build
