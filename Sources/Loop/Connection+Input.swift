@@ -52,13 +52,13 @@ extension Connection {
   /// Where to read to: the loop's own buffer, while nothing is kept; else behind what is kept. Nil while memory is short.
   private func space() -> (UnsafeMutableRawPointer, Int)? {
     guard let block = input else { return (station.scratch, Station.scratchSize) }
-    if inputCount < block.capacity { return (block.start + inputCount, block.capacity - inputCount) }
+    if inputCount < block.byteCount { return (block.start + inputCount, block.byteCount - inputCount) }
     // At least what the parser asks for, in one step; where it cannot say, twice as much, so that copying stays linear in sum.
     let wanted = max(inputCount + (need?.more ?? 1), min(inputCount * 2, inputCount + Station.scratchSize), 64)
     guard let larger = allocate(wanted) else { return nil }
     larger.start.copyMemory(from: block.start, byteCount: inputCount)
     input = larger
-    return (larger.start + inputCount, larger.capacity - inputCount)
+    return (larger.start + inputCount, larger.byteCount - inputCount)
   }
 
   /// Memory for input; over `Budget.free` bytes it is set aside from what all connections share, or waited for.
@@ -71,7 +71,7 @@ extension Connection {
       }
       charged = capacity
     }
-    return ByteBlock(capacity: capacity)
+    return ByteBlock.bytes(capacity)
   }
 
   /// Memory may be there again.
@@ -146,7 +146,7 @@ extension Connection {
     let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
     // The memory that is known to be needed, if it is not counted; else only what is there, and `space` asks for the rest.
     let whole = left + (need?.more ?? 0)
-    let block = ByteBlock(capacity: need != nil && whole <= 4096 ? max(whole, 16) : max(left, 16))
+    let block = ByteBlock.bytes(need != nil && whole <= 4096 ? max(whole, 16) : max(left, 16))
     block.start.copyMemory(from: rest.baseAddress ?? UnsafeRawPointer(block.start), byteCount: left)
     input = block
     inputCount = left
@@ -220,7 +220,7 @@ extension Connection {
 
   private func append(_ bytes: UnsafeRawBufferPointer) {
     guard let start = bytes.baseAddress else { return }
-    let block = ByteBlock(capacity: inputCount + bytes.count)
+    let block = ByteBlock.bytes(inputCount + bytes.count)
     if let old = input { block.start.copyMemory(from: old.start, byteCount: inputCount) }
     (block.start + inputCount).copyMemory(from: start, byteCount: bytes.count)
     input = block

@@ -32,7 +32,7 @@ extension Connection {
       station.output.pointee.removeAll()
       return allSent()
     }
-    var rest = Outbox()
+    let rest = Outbox()
     rest.take(&station.output.pointee, after: max(0, sent))
     outbox = rest
     if station.isStopping { rest.source?.finish() }

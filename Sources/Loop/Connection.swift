@@ -19,6 +19,15 @@ public import Wire
 package final class Connection: Waiter, @unchecked Sendable {  // the loop's thread's own; what others call only posts to that thread
   @usableFromInline package let station: Station
   @exclusivity(unchecked) var life: ConnectionLife
+  // Small ones stand here, where the layout has room for them.
+  /// No time has passed since the socket was read empty, so nothing can be unread that is known of.
+  @exclusivity(unchecked) var justRead = false
+  /// `advance` is on the stack: an answer that comes meanwhile is sent by it.
+  @exclusivity(unchecked) var isAdvancing = false
+  @exclusivity(unchecked) var isStarved = false
+  @exclusivity(unchecked) var saidContinue = false
+  /// Observers know of the answer that is being sent.
+  @exclusivity(unchecked) var isTold = false
   @exclusivity(unchecked) @usableFromInline package var peer = Peer()
   /// Which request this is; a task that comes back with another number is too late.
   @exclusivity(unchecked) @usableFromInline var ticket: UInt64 = 0
@@ -47,14 +56,6 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
   @exclusivity(unchecked) var sentBytes = 0
   /// The size of the answer that is being sent.
   @exclusivity(unchecked) var answerBytes = 0
-  /// Observers know of the answer that is being sent.
-  var isTold = false
-  /// No time has passed since the socket was read empty, so nothing can be unread that is known of.
-  @exclusivity(unchecked) var justRead = false
-  /// `advance` is on the stack: an answer that comes meanwhile is sent by it.
-  @exclusivity(unchecked) var isAdvancing = false
-  @exclusivity(unchecked) var isStarved = false
-  @exclusivity(unchecked) var saidContinue = false
 
   init(_ station: Station) {
     self.station = station

@@ -85,12 +85,12 @@ package struct ConnectionLife: Hashable, Sendable {
   /// The answer refuses a request that was not read to its end: more of it is to be expected.
   private var refusing = false
   /// The peer sent bytes beyond its request.
-  private var extra = 0
+  private var extra: Int32 = 0
   /// The answer is a stream with nothing to send at the moment.
   private var sourceWaits = false
   private var blocked = false
   /// Bytes taken in this stall window.
-  private var taken = 0
+  private var taken: Int32 = 0
   /// Start of what the state measures from: accept or the first byte (idle, arriving), the first moment of lingering.
   private var since: Moment
   /// Whether this is the connection's first request, or the wait for it.
@@ -133,7 +133,7 @@ package struct ConnectionLife: Hashable, Sendable {
       deadline = (isFirst ? since : now) + rules.arrival
       since = now
     case .arriving, .closed: break
-    case .handling, .writing: extra += count
+    case .handling, .writing: extra = sum(extra, count)
     case .lingering: deadline = min(now + rules.linger, since + rules.lingerInAll)
     }
   }
@@ -166,7 +166,7 @@ package struct ConnectionLife: Hashable, Sendable {
     state = .handling
     deadline = .never
     waits = false
-    extra = over
+    extra = sum(0, over)
   }
 
   /// The handler will answer later. If `sawEnd` is true already, `endOfStream` is to be told again once the answers before are sent.
@@ -195,7 +195,7 @@ package struct ConnectionLife: Hashable, Sendable {
       return
     }
     sourceWaits = false
-    taken += count
+    taken = sum(taken, count)
     if !blocked || deadline == .never || taken >= Self.stallBytes {
       blocked = true
       taken = 0
@@ -287,6 +287,9 @@ package struct ConnectionLife: Hashable, Sendable {
 
   /// Nothing is waited for any more.
   package mutating func cut() -> Action { state == .lingering ? close(.done) : reset(.stopped) }
+
+  /// Clamped: what is asked of these numbers is only whether they pass some KiB.
+  private func sum(_ a: Int32, _ b: Int) -> Int32 { Int32(clamping: Int(a) + b) }
 
   private mutating func close(_ reason: CloseReason) -> Action { end(.close(reason)) }
   private mutating func reset(_ reason: CloseReason) -> Action { end(.reset(reason)) }

@@ -44,6 +44,7 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
   /// Called when the last turn is over, on the thread: lets go of every waiter.
   package var willClose: () -> Void = {}
   private var second = 0
+  private var watches = WatchPool()
   private var isOver = false
 
   // Shared.
@@ -81,6 +82,7 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
 
   deinit {
     if !isOver { ev_loop_destroy(ev) }
+    watches.deallocate()
     wakeup.deallocate()
     tick.deallocate()
   }
@@ -235,12 +237,13 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
     guard let raw = waiter.watch else { return }
     stop(waiter)
     waiter.watch = nil
-    raw.assumingMemoryBound(to: door_watch.self).deallocate()
+    watches.give(back: raw.assumingMemoryBound(to: door_watch.self))
   }
 
   private func watch(for waiter: Waiter) -> Watch {
     if let raw = waiter.watch { return raw.assumingMemoryBound(to: door_watch.self) }
-    let made = Watch.make(for: waiter)
+    let made = watches.take()
+    made.prepare(for: waiter)
     waiter.watch = UnsafeMutableRawPointer(made)
     return made
   }

@@ -6,16 +6,17 @@ internal import Wire
 // What the kernel did not take at once: the rest of an answer, waiting for room. Most connections never have one.
 
 /// In order: the rest of the buffer, the rest of a large run that is not copied, a stream to pull.
-struct Outbox {
+/// A class, so that a connection without one has only a reference to it.
+final class Outbox {
   /// Answers to be sent after each other, each with its own large run.
-  private var runs: [Bytes] = []
-  private(set) var source: (any OutputSource)?
+  @exclusivity(unchecked) private var runs: [Bytes] = []
+  @exclusivity(unchecked) private(set) var source: (any OutputSource)?
 
   var isEmpty: Bool { runs.isEmpty && source == nil }
   var hasBytes: Bool { !runs.isEmpty }
 
   /// Takes over what `output` holds beyond its first `sent` bytes.
-  mutating func take(_ output: inout Output, after sent: Int) {
+  func take(_ output: inout Output, after sent: Int) {
     if sent < output.count {
       runs.append(Bytes(copying: UnsafeRawBufferPointer(rebasing: output.buffered[sent...])))
     }
@@ -26,7 +27,7 @@ struct Outbox {
   }
 
   /// Calls `send` with the next two runs; what it says was taken is forgotten. Its result, or -errno, is returned.
-  mutating func send(_ send: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int) -> Int {
+  func send(_ send: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int) -> Int {
     let second = runs.count > 1 ? runs[1] : Bytes()
     let sent = runs[0].withUnsafeBytes { first in second.withUnsafeBytes { send(first, $0) } }
     var left = max(0, sent)
@@ -43,7 +44,7 @@ struct Outbox {
   }
 
   /// The stream came to its end, or is given up.
-  mutating func dropSource() -> (any OutputSource)? {
+  func dropSource() -> (any OutputSource)? {
     defer { source = nil }
     return source
   }

@@ -8,13 +8,12 @@ internal import CLibev
 typealias Watch = UnsafeMutablePointer<door_watch>
 
 extension Watch {
-  /// The waiter must outlive the watch: `Poller.forget` frees it.
-  static func make(for waiter: Waiter) -> Watch {
-    let watch = Watch.allocate(capacity: 1)
-    watch.initialize(to: door_watch())
+  /// Prepares memory for `waiter`, which must outlive the watch: `Poller.forget` takes it back.
+  func prepare(for waiter: Waiter) {
+    initialize(to: door_watch())
     let owner = Unmanaged.passUnretained(waiter).toOpaque()
     door_io_init(
-      door_watch_io(watch),
+      door_watch_io(self),
       { _, watcher, events in
         guard let owner = watcher?.pointee.data else { return }
         let waiter = Unmanaged<Waiter>.fromOpaque(owner).takeUnretainedValue()
@@ -22,17 +21,16 @@ extension Watch {
         let failed = UInt32(bitPattern: events) & UInt32(truncatingIfNeeded: EV_ERROR) != 0
         waiter.ready(toRead: failed || events & Int32(EV_READ) != 0, toWrite: failed || events & Int32(EV_WRITE) != 0)
       }, -1, 0)
-    watch.pointee.io.data = owner
+    pointee.io.data = owner
     door_timer_init(
-      door_watch_timer(watch),
+      door_watch_timer(self),
       { _, watcher, _ in
         guard let owner = watcher?.pointee.data else { return }
         let waiter = Unmanaged<Waiter>.fromOpaque(owner).takeUnretainedValue()
         waiter.deadline = .never
         waiter.deadlineReached()
       }, 0, 0)
-    watch.pointee.timer.data = owner
-    return watch
+    pointee.timer.data = owner
   }
 
   func setInterest(_ waiter: Waiter, on ev: OpaquePointer) {

@@ -118,18 +118,17 @@ extension Bytes: Equatable {
   }
 }
 
-/// Memory with one owner, freed with it. Written only by whoever made it, and only until it is shared as `Bytes`.
-public final class ByteBlock {
-  /// The first byte.
-  public let start: UnsafeMutableRawPointer
-  /// How many bytes there are.
-  public let capacity: Int
+/// Memory with one owner, freed with it: the object and its bytes are one allocation. The header is their number. Written only by whoever
+/// made it, and only until it is shared as `Bytes`.
+public typealias ByteBlock = ManagedBuffer<Int, UInt8>
 
+extension ManagedBuffer<Int, UInt8> {
   /// `capacity` bytes, not initialised.
-  public init(capacity: Int) {
-    start = .allocate(byteCount: capacity, alignment: 16)
-    self.capacity = capacity
-  }
+  public static func bytes(_ capacity: Int) -> ByteBlock { create(minimumCapacity: capacity) { _ in capacity } }
 
-  deinit { start.deallocate() }
+  /// The first byte; at this address as long as the block lives.
+  public var start: UnsafeMutableRawPointer { withUnsafeMutablePointerToElements { UnsafeMutableRawPointer($0) } }
+
+  /// How many bytes there are.
+  public var byteCount: Int { withUnsafeMutablePointerToHeader { $0.pointee } }
 }
