@@ -127,34 +127,3 @@ extension Connection: ConnectionLink {
     if station.poller.isCurrent { station.poller.later(body) } else { station.poller.submit(body) }
   }
 }
-
-/// Runs a closure once, on the loop's thread, unless it is cancelled, which drops the closure at once.
-package final class OneShot: Waiter {
-  private let poller: Poller
-  private var body: (() -> Void)?
-  /// Keeps it alive while libev holds its address.
-  private var itself: OneShot?
-
-  package init(on poller: Poller, after delay: Duration, _ body: @escaping () -> Void) {
-    self.poller = poller
-    self.body = body
-    super.init()
-    itself = self
-    poller.set(self, deadline: poller.now + delay.inNanoseconds)
-  }
-
-  package var isOver: Bool { body == nil }
-
-  package override func deadlineReached() {
-    let body = body
-    cancel()
-    body?()
-  }
-
-  package func cancel() {
-    body = nil
-    guard itself != nil else { return }
-    poller.forget(self)
-    itself = nil
-  }
-}

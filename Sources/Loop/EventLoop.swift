@@ -43,6 +43,8 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
   package var turnWasLong: (Int64) -> Void = { _ in }
   /// Called when the last turn is over, on the thread: lets go of every waiter.
   package var willClose: () -> Void = {}
+  /// Tasks that sleep on this loop's timers.
+  var sleepers: [ObjectIdentifier: Sleeper] = [:]
   private var second = 0
   private var watches = WatchPool()
   private var isOver = false
@@ -102,6 +104,7 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
   /// Turns until `end` is called. The calling thread is the loop's from here to the return.
   package func run() {
     thread.store(UInt(pthread_self()), ordering: .relaxed)
+    setCurrent(true)
     ev_now_update(ev)
     ev_timer_start(ev, tick)
     turnBegins()
@@ -138,6 +141,7 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
   /// The inbox is shut under its lock, so that nobody wakes a loop that is gone; what came before that is still run.
   private func close() {
     willClose()
+    for sleeper in sleepers.values { sleeper.end(CancellationError()) }
     let rest = inbox.withLock { inbox in
       inbox.isOpen = false
       defer { inbox.jobs = [] }
@@ -146,6 +150,7 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
     ready += rest
     for _ in 0..<Self.lastTurns where !ready.isEmpty { runJobs() }
     // From here on nothing more is taken; a task that never rests goes on elsewhere.
+    setCurrent(false)
     thread.store(0, ordering: .relaxed)
     while !ready.isEmpty {
       let left = ready

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Door authors
 // SPDX-License-Identifier: MIT
 
+import Loop
 import Routes
 import Wire
 
@@ -30,8 +31,7 @@ enum DoordRoutes {
     }
     router.get("/wait", .waiting) { request in
       let seconds = try wait(request.http.query("seconds"))
-      // The suspending clock: for the other one the runtime would open a descriptor and keep it.
-      try await Task.sleep(for: .milliseconds(Int(seconds * 1000)), clock: .suspending)
+      try await Task.sleep(for: .milliseconds(Int(seconds * 1000)), clock: LoopClock())
       return .json(["ok": true, "waited": seconds])
     }
     return router
