@@ -18,6 +18,9 @@ COUNT ?= 100000
 FILTER ?= .
 
 STATIC = .build/static
+# Relative relocations packed, which glibc reads since 2.36: the installed doord is a megabyte smaller for it, in the file and in memory.
+PACKED = $(if $(shell getconf GNU_LIBC_VERSION | awk '{ split($$2, v, "."); if (v[1] > 2 || v[2] >= 36) print 1 }'),\
+  -Xswiftc -use-ld=lld -Xlinker -z -Xlinker pack-relative-relocs)
 UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 
 .DEFAULT_GOAL := help
@@ -71,7 +74,7 @@ docs: ## the libraries' reference, in .build/docs
 
 static: ## doord as it is installed: static Swift runtime, stripped, in .build/static
 	@scripts/setup build install
-	swift build -c release --static-swift-stdlib --scratch-path $(STATIC) --product doord
+	swift build -c release --static-swift-stdlib $(PACKED) --scratch-path $(STATIC) --product doord
 	strip -o $(STATIC)/doord $(STATIC)/release/doord
 
 install: static ## doord and its systemd units, under DESTDIR and PREFIX (/usr/local)
