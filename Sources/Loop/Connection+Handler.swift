@@ -74,7 +74,7 @@ extension Connection {
   @usableFromInline
   package func handlerFailed(_ error: any Error) {
     note(.handlerFailed)
-    station.observer?.observe(.handlerFailed(peer, error))
+    station.observer.handlerFailed(peer, error)
   }
 
   private var requestRecord: RequestRecord {
@@ -85,13 +85,12 @@ extension Connection {
   }
 
   func observeAnswer() {
-    guard isObserved, let observer = station.observer else { return }
+    guard isObserved else { return }
     let record = requestRecord
-    observer.observe(
-      .answered(
-        AnswerRecord(
-          peer: peer, origin: record.origin, label: record.label, status: record.status, bytes: answerBytes,
-          duration: .nanoseconds(station.poller.now - began), refusal: record.refusal)))
+    station.observer.answered(
+      AnswerRecord(
+        peer: peer, origin: record.origin, label: record.label, status: record.status, bytes: answerBytes,
+        duration: .nanoseconds(station.poller.now - began), refusal: record.refusal))
   }
 }
 

@@ -172,7 +172,7 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
     isStarved = false
     isTold = false
     saidContinue = false
-    if isObserved { station.observer?.observe(.closed(peer, reason)) }
+    if isObserved { station.observer.closed(peer, reason) }
     station.remove(self)
     source?.cancel()
     late?.cancel()

@@ -92,7 +92,7 @@ package final class Listener: Waiter {
   private func exhausted(_ code: Int32) {
     if !isExhausted {
       isExhausted = true
-      station.observer?.observe(.notice("accept: \(errorText(code)); connections are turned away until descriptors are free"))
+      station.observer.notice("accept: \(errorText(code)); connections are turned away until descriptors are free")
     }
     if reserve >= 0 {
       station.kernel.close(reserve)
@@ -101,7 +101,7 @@ package final class Listener: Waiter {
       if result >= 0 {
         station.kernel.reset(Int32(result))
         let from = withUnsafePointer(to: &address) { PeerAddress(socketAddress: UnsafeRawPointer($0)) }
-        station.observer?.observe(.turnedAway(from, .descriptors))
+        station.observer.turnedAway(from, .descriptors)
       }
       reserve = Int32(max(-1, station.kernel.openReserve()))
     }
@@ -112,7 +112,7 @@ package final class Listener: Waiter {
   private func died(_ code: Int32) {
     isDead = true
     station.poller.stop(self)
-    station.observer?.observe(.notice("accept: \(errorText(code)); this listener is dead"))
+    station.observer.notice("accept: \(errorText(code)); this listener is dead")
   }
 
   /// Accepts what the kernel has queued, and then no more: a queue that is closed with its socket is reset, connection by connection.

@@ -91,7 +91,7 @@ extension Server {
         _ = await worker.loop.perform { worker.listenAnew(on: descriptor, of: group.address, crew: crew ?? [worker.station]) }
       }
     }
-    configuration.observer?.observe(.notice("\(address) was dead and is open again"))
+    configuration.observer?.notice("\(address) was dead and is open again")
     return true
   }
 }

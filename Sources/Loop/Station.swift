@@ -26,8 +26,8 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
   package let exchange: Exchange
   package let rules: LifeRules
   package let handlerDeadline: Int64
-  package let observer: (any Observer)?
-  /// Whether there is one: asking the optional itself copies it, at a hundred instructions a time.
+  package let observer: any Observer
+  /// Whether its user gave one: then connections keep a record of each request.
   package let isObserved: Bool
   package let admission: Admission
   package let budget: Budget
@@ -66,7 +66,7 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
     self.pool = pool
     rules = LifeRules(configuration.deadlines)
     handlerDeadline = configuration.handlerDeadline.inNanoseconds
-    observer = configuration.observer
+    observer = configuration.observer ?? NoObserver()
     isObserved = configuration.observer != nil
     output.initialize(to: Output())
   }
@@ -102,7 +102,7 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
     if address.family == .unix, let process = kernel.credentials(descriptor) {
       peer.credentials = UnixCredentials(pid: process.pid, uid: process.uid, gid: process.gid)
     }
-    if isObserved { observer?.observe(.accepted(peer)) }
+    if isObserved { observer.accepted(peer) }
     connection.begin(descriptor, peer, refusal)
     // Closed in one sitting, and no callback of it is on the stack: the next one may have the object at once.
     if !ended.isEmpty && ended[ended.count - 1] === connection { recycle(ended.removeLast()) }
@@ -110,7 +110,7 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
 
   private func turnAway(_ descriptor: Int32, _ address: PeerAddress, _ reason: TurnAwayReason) {
     kernel.reset(descriptor)
-    observer?.observe(.turnedAway(address, reason))
+    observer.turnedAway(address, reason)
   }
 
   /// The connection is closed; its object is kept until nothing of it can be on the stack.

@@ -40,10 +40,7 @@ final class Worker: @unchecked Sendable {  // `listeners` and what follows are t
     let station = station
     loop.endOfTurn = { station.endOfTurn() }
     loop.secondPassed = { station.secondPassed(dateLine: dateLine(at: $0)) }
-    if let observer = station.observer {
-      let index = loop.index
-      loop.turnWasLong = { observer.observe(.longTurn(loop: index, .nanoseconds($0))) }
-    }
+    loop.turnWasLong = { [index = loop.index] in station.observer.turnWasLong(loop: index, .nanoseconds($0)) }
     loop.willClose = { [unowned self] in
       deadline?.cancel()
       deadline = nil

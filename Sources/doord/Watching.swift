@@ -21,24 +21,30 @@ final class Watching: Observer {
     self.mark = mark
   }
 
-  func observe(_ event: ServerEvent) {
-    switch event {
-    case .accepted: counters.add(.accepted)
-    case .answered(let answer):
-      counters.add(status: answer.status, bytes: answer.bytes, refusal: answer.refusal)
-      if let log, !mark.covers(answer.peer) { log.add(answer) }
-    case .closed(_, let reason): counters.add(reason)
-    case .turnedAway(_, let reason): counters.add(reason)
-    case .handlerFailed(let peer, let error):
-      counters.add(.handlerFailures)
-      log?.add("a handler failed for \(peer.address): \(error)")
-    case .longTurn(let loop, let duration):
-      counters.add(.longTurns)
-      log?.add("a turn of loop \(loop) took \(duration.milliseconds) ms: something in it blocks")
-    case .notice(let text):
-      counters.add(.notices)
-      log?.add(text)
-    }
+  func accepted(_ peer: Peer) { counters.add(.accepted) }
+
+  func answered(_ answer: AnswerRecord) {
+    counters.add(status: answer.status, bytes: answer.bytes, refusal: answer.refusal)
+    if let log, !mark.covers(answer.peer) { log.add(answer) }
+  }
+
+  func closed(_ peer: Peer, _ reason: CloseReason) { counters.add(reason) }
+
+  func turnedAway(_ address: PeerAddress, _ reason: TurnAwayReason) { counters.add(reason) }
+
+  func handlerFailed(_ peer: Peer, _ error: any Error) {
+    counters.add(.handlerFailures)
+    log?.add("a handler failed for \(peer.address): \(error)")
+  }
+
+  func turnWasLong(loop: Int, _ duration: Duration) {
+    counters.add(.longTurns)
+    log?.add("a turn of loop \(loop) took \(duration.milliseconds) ms: something in it blocks")
+  }
+
+  func notice(_ text: String) {
+    counters.add(.notices)
+    log?.add(text)
   }
 }
 

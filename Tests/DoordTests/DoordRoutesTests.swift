@@ -13,7 +13,7 @@ import Wire
 struct DoordRoutesTests {
   private let counters = Counters()
 
-  private func count(_ event: ServerEvent) { Watching(counters: counters, log: nil, mark: ProbeMark()).observe(event) }
+  private var watching: Watching { Watching(counters: counters, log: nil, mark: ProbeMark()) }
 
   private func ask(_ target: String, method: String = "GET", headers: [(String, String)] = [], body: Bytes = Bytes()) async throws
     -> HTTPAnswer
@@ -66,8 +66,8 @@ struct DoordRoutesTests {
   }
 
   @Test func status_is_one_object_with_stable_names() async throws {
-    count(.accepted(Peer()))
-    count(.answered(AnswerRecord(peer: Peer(), label: Bytes(), status: 408, bytes: 9, duration: .zero, refusal: .arrivalTimeout)))
+    watching.accepted(Peer())
+    watching.answered(AnswerRecord(peer: Peer(), label: Bytes(), status: 408, bytes: 9, duration: .zero, refusal: .arrivalTimeout))
     struct Status: Decodable {
       struct Place: Decodable { let interval: Double, addresses: [String] }
       struct Descriptors: Decodable { let open: Int, limit: Int }
@@ -84,7 +84,7 @@ struct DoordRoutesTests {
   }
 
   @Test func every_metric_has_its_help_its_type_and_a_number() async throws {
-    count(.accepted(Peer()))
+    watching.accepted(Peer())
     let answer = try await ask("/metrics")
     #expect(answer.contentType == "text/plain; version=0.0.4; charset=utf-8")
     let text = try bytes(answer).text

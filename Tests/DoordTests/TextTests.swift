@@ -73,18 +73,23 @@ struct TextTests {
 struct CountersTests {
   private let counters = Counters()
 
-  private func count(_ event: ServerEvent) { Watching(counters: counters, log: nil, mark: ProbeMark()).observe(event) }
+  private var watching: Watching { Watching(counters: counters, log: nil, mark: ProbeMark()) }
 
-  private func answered(_ status: Int, _ refusal: Refusal? = nil) -> ServerEvent {
-    .answered(AnswerRecord(peer: Peer(), label: Bytes(), status: status, bytes: 100, duration: .zero, refusal: refusal))
+  private func answer(_ status: Int, _ refusal: Refusal? = nil) {
+    watching.answered(AnswerRecord(peer: Peer(), label: Bytes(), status: status, bytes: 100, duration: .zero, refusal: refusal))
   }
 
   @Test func each_event_is_counted_where_it_belongs() {
-    for event: ServerEvent in [
-      .accepted(Peer()), .accepted(Peer()), answered(200), answered(404, Refusal(404, "")), answered(503, .tooManyFromAddress),
-      answered(503, .handlerTimeout), answered(408, .arrivalTimeout), answered(9999), answered(-1), .closed(Peer(), .idle),
-      .closed(Peer(), .done), .turnedAway(.unknown, .gate), .handlerFailed(Peer(), Refusal(1, "")), .longTurn(loop: 0, .zero), .notice(""),
-    ] { count(event) }
+    for _ in 0..<2 { watching.accepted(Peer()) }
+    let answers: [(Int, Refusal?)] = [
+      (200, nil), (404, Refusal(404, "")), (503, .tooManyFromAddress), (503, .handlerTimeout), (408, .arrivalTimeout), (9999, nil), (-1, nil),
+    ]
+    for (status, refusal) in answers { answer(status, refusal) }
+    for reason in [CloseReason.idle, .done] { watching.closed(Peer(), reason) }
+    watching.turnedAway(.unknown, .gate)
+    watching.handlerFailed(Peer(), Refusal(1, ""))
+    watching.turnWasLong(loop: 0, .zero)
+    watching.notice("")
     #expect(counters[.accepted] == 2 && counters[.bytesSent] == 700)
     #expect(counters.answers.map(\.status) == [200, 404, 408, 503] && counters.answers.map(\.count) == [1, 1, 1, 2])
     #expect(counters[.notFound] == 1 && counters[.perAddress] == 1 && counters[.connections] == 0)
@@ -104,7 +109,7 @@ struct CountersTests {
     ]
     for (refusal, kind) in kinds {
       let before = counters[kind]
-      count(answered(refusal.status, refusal))
+      answer(refusal.status, refusal)
       #expect(Counters.RefusalKind(refusal) == kind && counters[kind] == before + 1)
     }
     #expect(Set(kinds.map(\.1)) == Set(Counters.RefusalKind.allCases))
@@ -113,15 +118,15 @@ struct CountersTests {
   @Test func threads_count_together_without_losing_any() async {
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<4 {
-        group.addTask { for _ in 0..<10_000 { count(.accepted(Peer())) } }
+        group.addTask { for _ in 0..<10_000 { watching.accepted(Peer()) } }
       }
     }
     #expect(counters[.accepted] == 40_000)
   }
 
   @Test func every_reason_has_its_counter() {
-    for reason in CloseReason.allCases { count(.closed(Peer(), reason)) }
-    for reason in TurnAwayReason.allCases { count(.turnedAway(.unknown, reason)) }
+    for reason in CloseReason.allCases { watching.closed(Peer(), reason) }
+    for reason in TurnAwayReason.allCases { watching.turnedAway(.unknown, reason) }
     for reason in CloseReason.allCases { #expect(counters[reason] == 1) }
     for reason in TurnAwayReason.allCases { #expect(counters[reason] == 1) }
   }

@@ -163,17 +163,13 @@ final class Stage<Format: WireFormat> {
 
 /// What an observer was told.
 final class Seen: Observer {
-  private let events = Locked<[ServerEvent]>([])
+  private let seen = Locked((answers: [AnswerRecord](), ends: [CloseReason]()))
 
-  func observe(_ event: ServerEvent) { events.withLock { $0.append(event) } }
+  func answered(_ answer: AnswerRecord) { seen.withLock { $0.answers.append(answer) } }
+  func closed(_ peer: Peer, _ reason: CloseReason) { seen.withLock { $0.ends.append(reason) } }
 
-  var answers: [AnswerRecord] {
-    events.withLock { $0 }.compactMap { if case .answered(let record) = $0 { record } else { nil } }
-  }
-
-  var ends: [CloseReason] {
-    events.withLock { $0 }.compactMap { if case .closed(_, let reason) = $0 { reason } else { nil } }
-  }
+  var answers: [AnswerRecord] { seen.withLock { $0.answers } }
+  var ends: [CloseReason] { seen.withLock { $0.ends } }
 }
 
 /// A handler made of a closure that says how the answer comes.
