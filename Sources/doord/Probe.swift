@@ -129,13 +129,17 @@ final class Probe: Sendable {
       case .hit: if target.misses >= 2 { log("\(target.address) answers again") }
       case .unasked: if target.last != .unasked { log("the probe cannot ask \(target.address): no descriptor or port is free") }
       case .silent: if misses == 2 { log("\(target.address) accepts and does not answer") }
-      case .dead: if misses >= 2 { reopen(index, target.address) }
+      case .dead:
+        if misses >= 2, let problem = reopen(index, target.address), misses == 2 {
+          log("\(target.address) is dead to clients and was not reopened: \(problem)")
+        }
       }
     }
   }
 
   /// Has a dead listener opened anew; the server says so itself. It waits for the loops to do it, but not for long: one that hangs will not.
-  private func reopen(_ index: Int, _ address: BoundAddress) {
+  /// The problem, if it is not open again.
+  private func reopen(_ index: Int, _ address: BoundAddress) -> String? {
     let done = DispatchSemaphore(value: 0)
     let problem = Locked<String?>("the loop takes too long")
     Task.detached { [server, targets] in
@@ -149,7 +153,7 @@ final class Probe: Sendable {
       done.signal()
     }
     _ = done.wait(timeout: .now() + 5)
-    if let problem = problem.withLock({ $0 }) { log("\(address) is dead to clients and was not reopened: \(problem)") }
+    return problem.withLock { $0 }
   }
 
   /// Asks one address. The socket has its local port before it connects, so that the server knows it from the first packet on.
