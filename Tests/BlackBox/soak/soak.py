@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT
 """The soak: doord under mixed load for a long time, a fifth of it bad or cut. Its memory and descriptors must not grow.
 
-    python3 Tests/BlackBox/soak/soak.py [MINUTES=30] [RATE=4000] [SEED=1]     RATE in requests a second, one core's worth of client
+    python3 Tests/BlackBox/soak/soak.py [MINUTES=30] [RATE=4000] [SEED=1]     RATE in requests a second
 
 Prints a line a minute and a table of the four quarters; exit status 0 if the memory of the last quarter is within 1 MiB of the second's,
 as many descriptors are open as at the start, and not one answer was wrong."""
 
 import json
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -30,7 +31,7 @@ def main():
     seconds = float(settings["MINUTES"]) * 60
     with tempfile.TemporaryDirectory() as folder, open("/dev/null", "wb") as nowhere:
         client = pathlib.Path(folder) / "client"
-        subprocess.run(["cc", "-O2", "-o", client, HERE / "client.c"], check=True)
+        subprocess.run([shutil.which("cc") or "clang", "-O2", "-o", client, HERE / "client.c"], check=True)
         door = daemon.Door(folder, "--host", "127.0.0.1", stderr=nowhere)
         load = subprocess.Popen([client, str(door.port), str(seconds), settings["RATE"], str(CONNECTIONS), settings["SEED"]],
                                 stdout=subprocess.PIPE, text=True)
