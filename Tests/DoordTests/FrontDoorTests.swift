@@ -51,6 +51,7 @@ struct FrontDoorTests {
     #expect(client("203.0.113.9") == address("203.0.113.9"))
     #expect(client("1.1.1.1, 203.0.113.9,\t10.0.0.2 ") == address("203.0.113.9"))
     #expect(client("1.1.1.1", "10.0.0.2") == address("1.1.1.1"))
+    #expect(client("1.1.1.1", "203.0.113.9", "10.0.0.2") == address("203.0.113.9"))
     #expect(client("10.0.0.3, ::1") == address("10.0.0.3"))
     #expect(client("[2001:db8::1]:4711, 10.0.0.2:80") == address("[2001:db8::1]:4711"))
     #expect(client("203.0.113.9, unknown, 10.0.0.2") == .unreadable)
