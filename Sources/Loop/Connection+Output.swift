@@ -24,8 +24,11 @@ extension Connection {
       station.kernel.send(descriptor, station.output.pointee.buffered, tail)
     }
     guard sent >= 0 || sent == tryAgain else {
+      let source = station.output.pointee.source
       station.output.pointee.removeAll()
-      return perform(life.failed())
+      perform(life.failed())
+      source?.cancel()
+      return
     }
     sentBytes += max(0, sent)
     if sent == total && station.output.pointee.source == nil {
@@ -56,7 +59,7 @@ extension Connection {
     }
     if outbox?.source == nil {
       outbox = nil
-      if life.state == .handling { life.caughtUp() } else { allSent() }
+      if life.state == .handling { perform(life.caughtUp()) } else { allSent() }
     } else {
       pull()
     }

@@ -144,7 +144,8 @@ package struct ConnectionLife: Hashable, Sendable {
     switch state {
     case .idle: return close(.clientClosed)
     case .arriving: return close(.cutRequest)
-    case .handling: return waits ? close(.clientClosed) : .nothing
+    // Not while answers before its own are still to be sent: a client that only shut down its sending side gets those.
+    case .handling: return waits && !blocked ? close(.clientClosed) : .nothing
     case .writing: return sourceWaits ? close(.clientClosed) : .nothing
     case .lingering: return close(.done)
     case .closed: return .nothing
@@ -204,8 +205,10 @@ package struct ConnectionLife: Hashable, Sendable {
   }
 
   /// While a handler runs: the answers before its own are all with the kernel.
-  package mutating func caughtUp() {
-    if state == .handling { blocked = false }
+  package mutating func caughtUp() -> Action {
+    guard state == .handling else { return .nothing }
+    blocked = false
+    return waits && sawEnd ? close(.clientClosed) : .nothing
   }
 
   /// The answer is a stream and has nothing to send now.

@@ -161,9 +161,14 @@ extension Node {
     let holds =
       switch reason {
       case .clientClosed:
-        // Of a handler that waits, and of a stream that has nothing to send, the end of stream is the end; of no other answer.
-        event == .endOfStream && (state == .idle || state == .handling && was.waits || state == .writing && was.paused)
-          || event == .sourcePaused && was.sawEnd
+        // Of a handler that waits, and of a stream that has nothing to send, the end of stream is the end; of no other answer, and not
+        // before what was answered earlier is sent.
+        switch event {
+        case .endOfStream: state == .idle || state == .handling && was.waits && !was.blocked || state == .writing && was.paused
+        case .caughtUp: state == .handling && was.waits && was.sawEnd
+        case .sourcePaused: was.sawEnd
+        default: false
+        }
       case .cutRequest: event == .endOfStream && state == .arriving
       case .idle: state == .idle && isDue && was.stoppedAt == nil
       case .stopped: state == .idle && was.stoppedAt != nil && isDue || state == .idle && (event == .stop || event == .drainEnded)
@@ -279,7 +284,7 @@ extension ConnectionLife {
     case .handlerRuns(let waits): handlerRuns(until: now + handlerTime, waits: waits)
     case .answered(let refusing): answered(refusing: refusing)
     case .wouldBlock(let count): wouldBlock(took: count, at: now, rules)
-    case .caughtUp: caughtUp()
+    case .caughtUp: return caughtUp()
     case .sourcePaused: return sourcePaused()
     case .drained(let unsettled): return drained(unsettled: unsettled, at: now, rules)
     case .second: break

@@ -245,6 +245,14 @@ private struct StreamWire: WireFormat {
     #expect(stage.kernel.resets == 1 && stage.seen.ends == [.stall])
   }
 
+  @Test func a_stream_whose_head_meets_a_reset_is_cancelled() {
+    let source = Chunks([1], count: 1)
+    let stage = stage(source)
+    stage.kernel.sendError = -Int(EPIPE)
+    stage.accept(Self.request)
+    #expect(source.cancelled == 1 && stage.seen.ends == [.reset])
+  }
+
   @Test func a_stream_that_begins_while_the_server_stops_is_told_to_finish() {
     let valve = Valve()
     let source = Chunks([1], count: 2000, allowed: 1)
