@@ -21,6 +21,7 @@ STATIC = .build/static
 # Relative relocations packed, which glibc reads since 2.36: the installed doord is a megabyte smaller for it, in the file and in memory.
 PACKED = $(if $(shell getconf GNU_LIBC_VERSION | awk '{ split($$2, v, "."); if (v[1] > 2 || v[2] >= 36) print 1 }'),\
   -Xswiftc -use-ld=lld -Xlinker -z -Xlinker pack-relative-relocs)
+SIMULATION = .build/simulation/release/Simulation
 UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 
 .DEFAULT_GOAL := help
@@ -40,7 +41,8 @@ test: ## every test: unit, black box, simulation, a package that depends on this
 	swift test --skip-build 2>&1 | tee .build/test.log | grep -v '^◇\|^✔ Test ' # all of it: .build/test.log
 	swift build -c release
 	DOORD="$(CURDIR)/.build/release/doord" /usr/bin/python3 -m pytest -q -p no:cacheprovider Tests/BlackBox
-	swift run -c release --skip-build Simulation --seed $(SEED) --count 100000
+	$(MAKE) --no-print-directory simulate COUNT=100000
+	$(SIMULATION) --faults
 	Tests/Dependent/run
 
 lint: ## format of every Swift file, licence lines of every file
@@ -61,7 +63,8 @@ tsan: ## unit tests under ThreadSanitizer (FILTER=LoopTests)
 
 simulate: ## COUNT simulated connections from SEED
 	@scripts/setup build
-	swift run -c release Simulation --seed $(SEED) --count $(COUNT)
+	DOOR_SIMULATION=1 swift build -c release -Xswiftc -enable-testing --scratch-path .build/simulation --product Simulation
+	$(SIMULATION) --seed $(SEED) --count $(COUNT)
 
 soak: ## doord under mixed load for MINUTES (30)
 	@scripts/setup build test

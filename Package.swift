@@ -33,3 +33,9 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6]
 )
+
+// It stands in for the kernel below Loop, for which Loop must have been compiled for testing: a plain release build is not.
+if Context.environment["DOOR_SIMULATION"] != nil {
+  package.targets.append(
+    .executableTarget(name: "Simulation", dependencies: ["Loop", "Wire"], path: "Tests/Simulation", swiftSettings: strict))
+}
