@@ -31,9 +31,10 @@ enum Serve {
       forwarded: options.trusted.isEmpty ? nil : Forwarded(trusted: options.trusted), allowed: options.allowed, mark: mark)
     let server = Server(options.wire, handler: door, configuration: configuration)
 
+    let mainThread = MainThread()
     log?.start()
     do {
-      _ = try waitFor { try await server.start(on: endpoints) }
+      _ = try mainThread.run { try await server.start(on: endpoints) }
     } catch {
       log?.finish(within: .seconds(1))
       say("doord: \(error)")
@@ -52,7 +53,7 @@ enum Serve {
     stopping.wait()
     manager.notify("STOPPING=1")
     probe.finish()
-    let report = try? waitFor { await server.stop() }
+    let report = try? mainThread.run { await server.stop() }
     if let report { log?.add(sentence(report)) }
     log?.finish(within: .seconds(1))
     return 0
@@ -101,22 +102,5 @@ enum Serve {
   private static func sentence(_ report: StopReport) -> String {
     "stopped: \(report.acceptedLate) accepted after the signal, \(report.cutHandlers) handlers cut at the deadline, "
       + "\(report.abandonedTasks) tasks given up"
-  }
-
-  /// Runs `body` in a task and waits for it, on a thread that is no loop's and no pool's. The main thread must not be left to an async
-  /// main: the runtime would then let it wait with every signal unblocked.
-  private static func waitFor<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) throws -> Result {
-    let done = DispatchSemaphore(value: 0)
-    let outcome = Locked<Swift.Result<Result, any Error>?>(nil)
-    Task.detached {
-      let result: Swift.Result<Result, any Error>
-      do { result = .success(try await body()) } catch { result = .failure(error) }
-      outcome.withLock { $0 = result }
-      done.signal()
-    }
-    while true {
-      done.wait()
-      if let result = outcome.withLock({ $0 }) { return try result.get() }
-    }
   }
 }
