@@ -82,7 +82,8 @@ struct CountersTests {
   @Test func each_event_is_counted_where_it_belongs() {
     for _ in 0..<2 { watching.accepted(Peer()) }
     let answers: [(Int, Refusal?)] = [
-      (200, nil), (404, Refusal(404, "")), (503, .tooManyFromAddress), (503, .handlerTimeout), (408, .arrivalTimeout), (9999, nil), (-1, nil),
+      (200, nil), (404, Refusal(404, "")), (503, .tooManyFromAddress), (503, .handlerTimeout), (408, .arrivalTimeout), (9999, nil),
+      (-1, nil),
     ]
     for (status, refusal) in answers { answer(status, refusal) }
     for reason in [CloseReason.idle, .done] { watching.closed(Peer(), reason) }
