@@ -55,7 +55,7 @@ extension Connection {
       guard sent > 0 else { return blocked(took: 0) }
       share -= sent
       sentBytes += sent
-      life.wouldBlock(took: sent, at: station.poller.now, station.rules)
+      blocked(took: sent)
     }
     if outbox?.source == nil {
       outbox = nil
@@ -65,7 +65,22 @@ extension Connection {
     }
   }
 
-  private func blocked(took count: Int) { life.wouldBlock(took: count, at: station.poller.now, station.rules) }
+  private func blocked(took count: Int) {
+    let before = life.deadline
+    life.wouldBlock(took: count, at: station.poller.now, station.rules)
+    if life.deadline != before { outbox?.takenBefore = takenByClient }
+  }
+
+  /// What the client has taken of what the kernel was given since all was sent last.
+  private var takenByClient: Int { sentBytes - station.kernel.unsent(descriptor) }
+
+  /// The deadline passed while an answer was sent: a client that takes its time with a full buffer is given more of it.
+  func takenSinceDeadlineWasSet() -> Int {
+    guard life.state == .writing, let outbox else { return 0 }
+    let taken = takenByClient
+    defer { outbox.takenBefore = taken }
+    return taken - outbox.takenBefore
+  }
 
   /// Asks the stream for more, as long as the socket takes it.
   func pull() {

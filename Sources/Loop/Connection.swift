@@ -91,7 +91,7 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
   }
 
   package override func deadlineReached() {
-    perform(life.deadlinePassed(at: station.poller.now, station.rules))
+    perform(life.deadlinePassed(at: station.poller.now, taken: takenSinceDeadlineWasSet(), station.rules))
     settle()
   }
 

@@ -15,7 +15,9 @@ package import Wire
 //   arrival  one whole request, from accept (later ones: from their first byte). Bytes do not push it back, or a client that sends
 //            one byte a minute would stay for ever. 408.
 //   handler  the handler's own, set with the request. 503, and its late answer is dropped.
-//   stall    a window in which the client must take `stallBytes` of the answer. One byte now and then is no progress.
+//   stall    a window in which the client must take `stallBytes` of the answer. One byte now and then is no progress. The kernel, too,
+//            takes: megabytes, and then nothing until the client has read a good part of them. So at the deadline it is the client's
+//            own taking that counts.
 //   linger   after the answer, for a client that still sends: without a byte, and in all.
 
 /// The deadlines in nanoseconds.
@@ -251,14 +253,18 @@ package struct ConnectionLife: Hashable, Sendable {
 
   // MARK: Time, and the server
 
-  /// The deadline passed.
-  package mutating func deadlinePassed(at now: Moment, _ rules: LifeRules) -> Action {
+  /// The deadline passed. `taken`: what the client itself has taken of its answer since this deadline was set.
+  package mutating func deadlinePassed(at now: Moment, taken: Int = 0, _ rules: LifeRules) -> Action {
     guard now >= deadline else { return .nothing }
     switch state {
     case .idle: return close(stopping ? .stopped : .idle)
     case .arriving: return .refuse(.arrival)
     case .handling: return .refuse(.handler)
-    case .writing: return reset(.stall)
+    case .writing:
+      guard taken >= Self.stallBytes else { return reset(.stall) }
+      self.taken = 0
+      deadline = now + rules.stall
+      return .nothing
     case .lingering: return close(.linger)
     case .closed: return .nothing
     }

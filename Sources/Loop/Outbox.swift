@@ -12,6 +12,9 @@ final class Outbox {
   @exclusivity(unchecked) private var runs: [Bytes] = []
   @exclusivity(unchecked) private(set) var source: (any OutputSource)?
 
+  /// What the client had taken when the stall window began.
+  @exclusivity(unchecked) var takenBefore = 0
+
   var isEmpty: Bool { runs.isEmpty && source == nil }
   var hasBytes: Bool { !runs.isEmpty }
 

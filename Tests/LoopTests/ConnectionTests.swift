@@ -231,6 +231,20 @@ private struct StreamWire: WireFormat {
     #expect(stage.isOpen)
   }
 
+  @Test func a_client_that_reads_from_a_full_buffer_does_not_stall_although_the_kernel_takes_nothing() {
+    let stage = stage(Chunks([UInt8](repeating: 0, count: 1 << 10), count: 2000))
+    stage.kernel.room = 300 << 10
+    stage.kernel.queued = 300 << 10
+    stage.accept(Self.request)
+    for _ in 0..<5 {
+      stage.kernel.queued -= 31 << 10
+      stage.poller.pass(.seconds(30))
+      #expect(stage.isOpen)
+    }
+    stage.poller.pass(.seconds(30))
+    #expect(stage.kernel.resets == 1 && stage.seen.ends == [.stall])
+  }
+
   @Test func a_client_that_takes_a_byte_now_and_then_stalls() {
     let stage = stage(Chunks([UInt8](repeating: 0, count: 1 << 10), count: 2000))
     stage.kernel.room = 31 << 10
