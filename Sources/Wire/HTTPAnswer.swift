@@ -7,7 +7,7 @@
 public struct HTTPAnswer: Sendable {
   /// The status, 100 to 599; anything else is written as 500.
   public var status: Int
-  /// The value of `Content-Type`, unless `headers` has one. It stands apart because nearly every answer has one and nothing else.
+  /// The value of `Content-Type`, unless `headers` has one; nil or empty for none. It stands apart because nearly every answer has one and nothing else.
   public var contentType: String?
   /// Header lines. Written in the order of their names in lower case, equal names in their own order. `Connection`, `Content-Length` and
   /// `Transfer-Encoding` are the wire's and are left out.

@@ -91,8 +91,8 @@ public struct HTTPWire: WireFormat {
   /// The refusal as JSON.
   public func refusal(_ refusal: Refusal) -> HTTPAnswer { .refusal(refusal) }
 
-  /// The answer's status.
-  public func status(of answer: HTTPAnswer) -> Int { answer.status }
+  /// The status that is written.
+  public func status(of answer: HTTPAnswer) -> Int { 100...599 ~= answer.status ? answer.status : 500 }
 
   /// Method and target, as they were sent.
   public func label(of request: HTTPRequest) -> Bytes { request.label }

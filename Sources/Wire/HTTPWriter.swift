@@ -25,7 +25,7 @@ extension HTTPWire {
   /// Writes everything before the body and says whether a body may follow.
   /// - Parameter length: The body's length, -1 where it is not to be said.
   private func writeHead(_ answer: HTTPAnswer, length: Int, into output: inout Output) -> Bool {
-    let status = 100...599 ~= answer.status ? answer.status : 500
+    let status = status(of: answer)
     let isFinal = status >= 200
     var length = length
     if !isFinal || status == 204 { length = -1 }
@@ -102,7 +102,7 @@ extension HTTPWire {
         output.append(literal: "\r\n")
       }
       writeLines(before: "content-type", 0x636F_6E74_656E_742D, into: &output)
-      if let type = answer.contentType, answer.headers["content-type"] == nil {
+      if let type = answer.contentType, !type.isEmpty, answer.headers["content-type"] == nil {
         output.append(literal: "Content-Type")
         output.append(value: type)
       }

@@ -70,6 +70,12 @@ import Wire
         == "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\ncontent-type: text/html\r\nDATE: yesterday\r\n\r\nhi")
   }
 
+  @Test("An empty content type is none")
+  func emptyType() throws {
+    #expect(written(.bytes(Bytes("hi"), contentType: "")) == written(HTTPAnswer(body: .text("hi"))))
+    #expect(!written(.bytes(Bytes("hi"), contentType: "", status: 404)).contains("Type"))
+  }
+
   @Test(
     "A value cannot add a line, whatever it is made of",
     arguments: [
@@ -131,6 +137,7 @@ import Wire
   @Test("A status out of range is written as 500", arguments: [0, 99, 600, -1, 1000, Int.max, Int.min])
   func badStatus(_ status: Int) {
     #expect(written(.text("hi", status: status)) == written(.text("hi", status: 500)))
+    #expect(HTTPWire().status(of: .status(status)) == 500)
   }
 
   @Test("Every status of RFC 9110 15 has its phrase, others none")
