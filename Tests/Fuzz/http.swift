@@ -10,28 +10,28 @@ public func fuzzHTTP(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   guard let start, count > 1 else { return 0 }
   // The first two bytes choose small limits, so that short inputs reach them, and the needs that are made up.
   var wire = HTTPWire()
-  if start[0] & 1 == 1 { wire.maximumHead = Int(start[0] >> 1) }
+  if start[0] & 1 == 1 { wire.maximumHead = Int(start[0] >> 1) + 4 }
   if start[1] & 1 == 1 { wire.maximumBody = Int(start[1] >> 1) }
   let input = Array(UnsafeBufferPointer(start: start + 2, count: count - 2))
-  let whole = outcome(wire, input[...], nil)
+  let whole = outcome(wire, Copy(input[...]), nil)
 
   var needs: [Need] = []
   var verdictAt: Int?
   var waiting: Int?
   for cut in 0...input.count where input.count <= 300 || cut % 97 == 0 || cut == input.count {
-    let beginning = input[..<cut]
+    let beginning = Copy(input[..<cut])
     let plain = outcome(wire, beginning, nil)
     if case .incomplete(let need) = plain.outcome {
       require(verdictAt == nil, "a verdict was taken back")
       require(need.more >= 1, "a need for nothing")
-      require(need.isCounting || mayEnd(beginning, wire.maximumHead), "a head that is too long already")
+      require(need.isCounting || mayEnd(input[..<cut], wire.maximumHead), "a head that is too long already")
       // A body is counted, and until it is whole there is nothing else to say.
       if let waiting { require(need.more == waiting - cut, "a miscounted body") }
       if need.isCounting { waiting = cut + need.more }
       if needs.last != need { needs.append(need) }
     } else {
       if case .invalid(let refusal) = plain.outcome, verdictAt == nil, refusal.reason.hasSuffix("is over \(wire.maximumHead) bytes") {
-        require(!mayEnd(beginning, wire.maximumHead), "a head that could still have ended in time")
+        require(!mayEnd(input[..<cut], wire.maximumHead), "a head that could still have ended in time")
       }
       verdictAt = verdictAt ?? cut
       require(waiting == nil || plain.isComplete, "a refusal while the body is waited for")
@@ -57,8 +57,8 @@ private func mayEnd(_ bytes: ArraySlice<UInt8>, _ limit: Int) -> Bool {
 private func check(_ wire: HTTPWire, _ request: HTTPRequest, _ consumed: Int, _ input: [UInt8]) {
   let body = wire.bodyRange(of: request)
   require(body.lowerBound > 0 && body.upperBound == consumed && consumed <= input.count, "a body outside the request")
-  require(outcome(wire, input[..<consumed], nil).isComplete, "consumed is too small")
-  require(!outcome(wire, input[..<(consumed - 1)], nil).isComplete, "consumed is too large")
+  require(outcome(wire, Copy(input[..<consumed]), nil).isComplete, "consumed is too small")
+  require(!outcome(wire, Copy(input[..<(consumed - 1)]), nil).isComplete, "consumed is too large")
   require(request.path.utf8.elementsEqual(request.withPath { Array($0) }), "the path is not its bytes")
   for (name, value) in request.headers {
     require(!name.isEmpty && name.utf8.allSatisfy(\.isToken) && name == name.lowercased(), "a name that is no token")
@@ -94,12 +94,21 @@ private struct Judged: Equatable {
   }
 }
 
-/// Parses a copy in memory of its own, so that the address sanitizer sees a read before or behind it.
-private func outcome(_ wire: HTTPWire, _ bytes: ArraySlice<UInt8>, _ need: Need?) -> Judged {
-  let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
-  defer { copy.deallocate() }
-  copy.copyBytes(from: bytes)
-  return Judged(outcome: wire.parse(UnsafeRawBufferPointer(copy).bytes, resuming: need))
+/// A copy in memory of its own, so that the address sanitizer sees a read before or behind it.
+private final class Copy {
+  let bytes: UnsafeMutableRawBufferPointer
+
+  init(_ input: ArraySlice<UInt8>) {
+    bytes = .allocate(byteCount: input.count, alignment: 1)
+    bytes.copyBytes(from: input)
+  }
+
+  deinit { bytes.deallocate() }
+}
+
+private func outcome(_ wire: HTTPWire, _ copy: Copy, _ need: Need?) -> Judged {
+  defer { withExtendedLifetime(copy) {} }
+  return Judged(outcome: wire.parse(UnsafeRawBufferPointer(copy.bytes).bytes, resuming: need))
 }
 
 private func require(_ holds: Bool, _ what: String) {

@@ -12,7 +12,7 @@ public func fuzzLines(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
 
   // All lines of the input, one behind the other.
   var at = 0
-  while at < input.count, case .complete(let line, let consumed) = outcome(wire, input[at...], nil) {
+  while at < input.count, case .complete(let line, let consumed) = outcome(wire, Copy(input[at...]), nil) {
     guard let end = input[at...].firstIndex(of: 10) else { fatalError("a line without an end") }
     let bytes = input[at..<end].last == 13 ? input[at..<(end - 1)] : input[at..<end]
     require(line.bytes.elementsEqual(bytes) && consumed == end + 1 - at, "not the line")
@@ -21,13 +21,14 @@ public func fuzzLines(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   }
 
   // The first one, at every cut.
-  let whole = outcome(wire, input[...], nil)
+  let whole = outcome(wire, Copy(input[...]), nil)
   var needs: [Need] = []
   var isDecided = false
   for cut in 0...input.count where cut <= 600 {
-    let plain = outcome(wire, input[..<cut], nil)
+    let beginning = Copy(input[..<cut])
+    let plain = outcome(wire, beginning, nil)
     for need in needs.suffix(4) + needs.prefix(2) {
-      require(same(plain, outcome(wire, input[..<cut], need)), "resuming changed the outcome")
+      require(same(plain, outcome(wire, beginning, need)), "resuming changed the outcome")
     }
     if case .incomplete(let need) = plain {
       require(!isDecided && need.more >= 1, "a verdict was taken back")
@@ -36,7 +37,7 @@ public func fuzzLines(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
       isDecided = true
       require(same(plain, whole), "more bytes changed a verdict")
     }
-    _ = outcome(wire, input[..<cut], Need(more: -1, scanned: Int(start[0]) - 40))
+    _ = outcome(wire, beginning, Need(more: -1, scanned: Int(start[0]) - 40))
   }
   return 0
 }
@@ -50,12 +51,21 @@ private func same(_ a: Outcome<Line>, _ b: Outcome<Line>) -> Bool {
   }
 }
 
-/// Parses a copy in memory of its own, so that the address sanitizer sees a read before or behind it.
-private func outcome(_ wire: LineWire, _ bytes: ArraySlice<UInt8>, _ need: Need?) -> Outcome<Line> {
-  let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
-  defer { copy.deallocate() }
-  copy.copyBytes(from: bytes)
-  return wire.parse(UnsafeRawBufferPointer(copy).bytes, resuming: need)
+/// A copy in memory of its own, so that the address sanitizer sees a read before or behind it.
+private final class Copy {
+  let bytes: UnsafeMutableRawBufferPointer
+
+  init(_ input: ArraySlice<UInt8>) {
+    bytes = .allocate(byteCount: input.count, alignment: 1)
+    bytes.copyBytes(from: input)
+  }
+
+  deinit { bytes.deallocate() }
+}
+
+private func outcome(_ wire: LineWire, _ copy: Copy, _ need: Need?) -> Outcome<Line> {
+  defer { withExtendedLifetime(copy) {} }
+  return wire.parse(UnsafeRawBufferPointer(copy.bytes).bytes, resuming: need)
 }
 
 private func require(_ holds: Bool, _ what: String) {
