@@ -10,8 +10,8 @@ public struct Endpoint: Sendable, Hashable, CustomStringConvertible {
   package enum Kind: Sendable, Hashable {
     /// 127.0.0.1 and ::1 on one port; a family the machine lacks is left out with a log line.
     case loopback(port: UInt16)
-    /// One address and port. The host is a numeric address, or a name whose every address is taken.
-    case tcp(host: String, port: UInt16)
+    /// Addresses on one port. A host is a numeric address, or a name whose every address is taken.
+    case tcp(hosts: [String], port: UInt16)
     /// A path in the file system.
     case unix(path: String, mode: UInt16)
     /// A listening socket somebody else opened.
@@ -25,7 +25,10 @@ public struct Endpoint: Sendable, Hashable, CustomStringConvertible {
 
   /// An address and a port; port 0 is one the system picks. The host is an IPv4 or IPv6 address (`0.0.0.0`, `::`, `fe80::1%eth0`) or a
   /// name, which is looked up once, at start. IPv6 sockets take IPv6 only.
-  public static func tcp(host: String, port: UInt16) -> Endpoint { Endpoint(kind: .tcp(host: host, port: port)) }
+  public static func tcp(host: String, port: UInt16) -> Endpoint { tcp(hosts: [host], port: port) }
+
+  /// The same with several hosts on one port: with port 0, one that is free on all of them.
+  public static func tcp(hosts: [String], port: UInt16) -> Endpoint { Endpoint(kind: .tcp(hosts: hosts, port: port)) }
 
   /// A Unix-domain socket at `path`, at most 107 bytes, with the permissions `mode` (0o600: this user only). A file left by a server that is gone is
   /// replaced; a live one, and anything that is not a socket, is an error.
@@ -38,7 +41,8 @@ public struct Endpoint: Sendable, Hashable, CustomStringConvertible {
   public var description: String {
     switch kind {
     case .loopback(let port): "loopback:\(port)"
-    case .tcp(let host, let port): host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)"
+    case .tcp(let hosts, let port):
+      hosts.map { $0.utf8.contains(UInt8(ascii: ":")) ? "[\($0)]:\(port)" : "\($0):\(port)" }.joined(separator: ", ")
     case .unix(let path, _): "unix:\(path)"
     case .inherited(let descriptor): "fd:\(descriptor)"
     }

@@ -55,8 +55,8 @@ package enum ListeningSocket {
       let (groups, missing) = try onePort(hosts, options, leavesOutMissing: true)
       for address in missing { notice("\(address) is left out: this machine has no such address") }
       return groups
-    case .tcp(let host, let port):
-      return try onePort(try lookUp(host, port: port), options, leavesOutMissing: false).groups
+    case .tcp(let hosts, let port):
+      return try onePort(try lookUp(hosts, port: port), options, leavesOutMissing: false).groups
     case .unix(let path, let mode):
       return [try UnixSocketFile.open(path: path, mode: mode)]
     case .inherited(let descriptor):
@@ -98,8 +98,17 @@ package enum ListeningSocket {
     return (groups, missing)
   }
 
+  /// The addresses of all `hosts`, each once. Blocks.
+  package static func lookUp(_ hosts: [String], port: UInt16) throws(ListenError) -> [PeerAddress] {
+    var addresses: [PeerAddress] = []
+    for host in hosts {
+      for address in try lookUp(host, port: port) where !addresses.contains(address) { addresses.append(address) }
+    }
+    return addresses
+  }
+
   /// The addresses of a host: itself if it is numeric, else what the system's resolver says. Blocks.
-  package static func lookUp(_ host: String, port: UInt16) throws(ListenError) -> [PeerAddress] {
+  private static func lookUp(_ host: String, port: UInt16) throws(ListenError) -> [PeerAddress] {
     if var address = PeerAddress(host: host) {
       address.port = port
       return [address]

@@ -79,7 +79,8 @@ extension Server {
     guard isDead else { return false }
     for worker in workers { _ = await worker.loop.perform { worker.close(address) } }
     group.close()
-    let anew = try await pool.run { [self] in try open(address.endpoint) }
+    let endpoint = endpoint(of: address)
+    let anew = try await pool.run { [self] in try open(endpoint) }
     state.withLock { state in
       state.groups.removeAll { $0 === group }
       state.groups += anew
@@ -94,14 +95,13 @@ extension Server {
     configuration.observer?.notice("\(address) was dead and is open again")
     return true
   }
-}
 
-extension BoundAddress {
-  /// Where to listen for it to be this address again.
-  fileprivate var endpoint: Endpoint {
-    switch self {
+  /// Where to listen for it to be `address` again; a Unix-domain socket keeps the mode it was asked for with.
+  private func endpoint(of address: BoundAddress) -> Endpoint {
+    switch address {
     case .tcp(let address): .tcp(host: address.host, port: address.port)
-    case .unix(let path): .unix(path)
+    case .unix(let path):
+      state.withLock { $0.endpoints }.first { if case .unix(path, _) = $0.kind { true } else { false } } ?? .unix(path)
     }
   }
 }

@@ -20,6 +20,7 @@ public final class Server: Sendable {
     var phase = Phase.new
     var workers: [Worker] = []
     var groups: [ListeningGroup] = []
+    var endpoints: [Endpoint] = []
     /// Who waits for the end.
     var waiting: [CheckedContinuation<Void, Never>] = []
     var report = StopReport()
@@ -86,6 +87,7 @@ public final class Server: Sendable {
       state.withLock { state in
         state.workers = workers
         state.groups = groups
+        state.endpoints = endpoints
         state.phase = .running
       }
     } catch {

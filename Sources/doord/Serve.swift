@@ -67,7 +67,8 @@ enum Serve {
   /// Where to listen: what is asked for, else what systemd hands over, else both loopback families.
   static func endpoints(_ options: Options, inherited: [Endpoint]) -> [Endpoint] {
     let port = options.port ?? Options.defaultPort
-    var endpoints = inherited + options.hosts.map { Endpoint.tcp(host: $0, port: port) }
+    var endpoints = inherited
+    if !options.hosts.isEmpty { endpoints.append(.tcp(hosts: options.hosts, port: port)) }
     let isTCPByDefault = options.unixPath == nil && inherited.isEmpty
     if options.hosts.isEmpty && (isTCPByDefault || options.port != nil) { endpoints.append(.loopback(port: port)) }
     if let path = options.unixPath { endpoints.append(.unix(path, mode: options.unixMode)) }
@@ -83,7 +84,7 @@ enum Serve {
   private static func isLocal(_ endpoint: Endpoint) -> Bool {
     switch endpoint.kind {
     case .loopback, .unix: return true
-    case .tcp(let host, let port): return (try? ListeningSocket.lookUp(host, port: port))?.allSatisfy(\.isLoopback) == true
+    case .tcp(let hosts, let port): return (try? ListeningSocket.lookUp(hosts, port: port))?.allSatisfy(\.isLoopback) == true
     case .inherited(let descriptor): return localAddress(descriptor)?.isLoopback == true
     }
   }

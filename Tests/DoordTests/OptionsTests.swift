@@ -100,7 +100,7 @@ struct OptionsTests {
     }
     #expect(try endpoints([]) == ["loopback:8757"])
     #expect(try endpoints(["--port", "1"]) == ["loopback:1"])
-    #expect(try endpoints(["--host", "::", "--host", "10.0.0.1"]) == ["[::]:8757", "10.0.0.1:8757"])
+    #expect(try endpoints(["--host", "::", "--host", "10.0.0.1"]) == ["[::]:8757, 10.0.0.1:8757"])
     #expect(try endpoints(["--unix", "/d"]) == ["unix:/d"])
     #expect(try endpoints(["--unix", "/d", "--port", "2"]) == ["loopback:2", "unix:/d"])
     #expect(try endpoints([], inherited) == ["fd:3"])

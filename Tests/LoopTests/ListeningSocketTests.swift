@@ -184,6 +184,13 @@ private func error(_ endpoint: Endpoint) -> ListenError? {
     }
   }
 
+  @Test func several_hosts_share_one_port_that_the_system_picks() async throws {
+    let groups = try open(.tcp(hosts: ["127.0.0.1", "127.0.0.2", "127.0.0.1"], port: 0))
+    defer { for group in groups { group.close() } }
+    #expect(groups.count == 2)
+    #expect(Set(groups.map(\.address.port)).count == 1)
+  }
+
   @Test func a_name_is_looked_up_and_all_its_addresses_share_the_port() throws {
     try withPrivateDescriptors {
       let groups = try open(.tcp(host: "localhost", port: 0))
