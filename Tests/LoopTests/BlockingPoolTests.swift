@@ -190,7 +190,7 @@ private func threads(named name: String) -> Int {
 }
 
 /// Whether the calling thread is a pool's of this name.
-private func onPool(_ name: String = "door-pool") -> Bool {
+func onPool(_ name: String = "door-pool") -> Bool {
   guard let file = fopen("/proc/thread-self/comm", "r") else { return false }
   defer { fclose(file) }
   var line = [CChar](repeating: 0, count: 32)

@@ -21,11 +21,30 @@ func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result)
 final class Client: Sendable {
   let socket: Descriptor
 
-  init(_ address: BoundAddress) throws {
-    socket = try connectClient(to: address)
+  /// - Parameter beforeConnect: Told the local TCP port, before the server can see the connection.
+  init(_ address: BoundAddress, beforeConnect: ((UInt16) -> Void)? = nil) throws {
+    socket = try beforeConnect.map { try Self.connect(to: address, $0) } ?? connectClient(to: address)
     var time = timeval(tv_sec: 10, tv_usec: 0)
     setsockopt(socket.number, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
     setsockopt(socket.number, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+  }
+
+  private static func connect(to address: BoundAddress, _ beforeConnect: (UInt16) -> Void) throws -> Descriptor {
+    guard case .tcp(let peer) = address else { return try connectClient(to: address) }
+    let client = Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+    var local = sockaddr_in()
+    local.sin_family = sa_family_t(AF_INET)
+    local.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    try withUnsafeMutablePointer(to: &local) {
+      try $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        try systemCall(bind(client.number, $0, length))
+        try systemCall(getsockname(client.number, $0, &length))
+      }
+    }
+    beforeConnect(UInt16(bigEndian: local.sin_port))
+    try systemCall(peer.withSocketAddress { Glibc.connect(client.number, $0, $1) } ?? -1)
+    return client
   }
 
   func send(_ text: String) throws { try send(Array(text.utf8)) }
