@@ -7,7 +7,7 @@ public import Wire
 
 extension Router: Handler {
   /// Finds the route and has it answer, through the middleware around it.
-  public func respond(to request: HTTPRequest, in context: Context) -> Reply<HTTPAnswer> {
+  public func respond(to request: HTTPRequest, in context: consuming Context) -> Reply<HTTPAnswer> {
     let verb = request.verb
     let route = request.withPath { path in
       verb == .other ? tree.route(forOther: request.method, path: path) : tree.route(for: verb, path: path)

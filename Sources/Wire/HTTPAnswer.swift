@@ -9,18 +9,18 @@ public struct HTTPAnswer: Sendable {
   public var status: Int
   /// The value of `Content-Type`, unless `headers` has one; nil or empty for none. It stands apart because nearly every answer has one and nothing else.
   public var contentType: String?
+  /// The body. It is left out where HTTP has none: after HEAD and with the statuses 1xx, 204, 205 and 304.
+  public var body: Body
   /// Header lines. Written in the order of their names in lower case, equal names in their own order. `Connection`, `Content-Length` and
   /// `Transfer-Encoding` are the wire's and are left out.
   public var headers: Headers
-  /// The body. It is left out where HTTP has none: after HEAD and with the statuses 1xx, 204, 205 and 304.
-  public var body: Body
+}
 
+extension HTTPAnswer {
   /// An answer.
   public init(status: Int = 200, contentType: String? = nil, headers: Headers = Headers(), body: Body = .empty) {
-    self.status = status
-    self.contentType = contentType
-    self.headers = headers
-    self.body = body
+    // Not field by field: the compiler then copies the finished value and destroys the first (200 instructions).
+    self.init(status: status, contentType: contentType, body: body, headers: headers)
   }
 
   /// Text, as `text/plain; charset=utf-8`.

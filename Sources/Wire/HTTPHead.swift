@@ -10,6 +10,8 @@ struct HeadFacts {
   var received: Int
   var contentLength = 0
   var fields = 0
+  /// The row of the Host line; -1 if there is none.
+  var host = -1
   /// Where the copied bytes begin in the block, behind the table.
   var bytes: Int
   /// The method's end.
@@ -166,6 +168,7 @@ struct HeadBuilder {
   private mutating func judge(bodyLimit: Int) throws(Refusal) {
     let bytes = UnsafeRawPointer(text)
     guard hosts == 1 || (hosts == 0 && facts.pointee.isHTTP10) else { throw hosts == 0 ? .hostMissing : .hostRepeated }
+    if hosts > 0 { facts.pointee.host = host }
     guard hosts == 0 || isAuthority(bytes, from: value(host).start, to: value(host).end, mayBeEmpty: true) else { throw .host }
 
     if codings > 0 {
@@ -212,6 +215,7 @@ struct HeadBuilder {
     text.storeBytes(of: UInt32(0x7473_6F68).littleEndian, toByteOffset: count, as: UInt32.self)
     let name = UInt32(truncatingIfNeeded: count)
     table[facts.pointee.fields] = HeadField(name: name, nameEnd: name + 4, value: value, valueEnd: valueEnd)
+    facts.pointee.host = facts.pointee.fields
     facts.pointee.fields += 1
   }
 

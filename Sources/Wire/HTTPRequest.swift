@@ -39,6 +39,25 @@ public struct HTTPRequest: @unchecked Sendable {
     return try body(pathBytes)
   }
 
+  /// Calls `body` with the bytes of the host asked for and its port, as Host or an absolute target says them; they are valid only inside
+  /// the call. nil where HTTP/1.0 says none.
+  @inlinable
+  public func withHost<Result, Failure: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+  ) throws(Failure) -> Result? {
+    defer { withExtendedLifetime(self) {} }
+    guard let host = hostBytes else { return nil }
+    return try body(host)
+  }
+
+  /// Valid while this request is alive.
+  @usableFromInline
+  var hostBytes: UnsafeRawBufferPointer? {
+    guard facts.host >= 0 else { return nil }
+    let field = block.table[facts.host]
+    return bytes(Int(field.value), Int(field.valueEnd))
+  }
+
   /// Valid while this request is alive.
   @usableFromInline
   var pathBytes: UnsafeRawBufferPointer { bytes(facts.path, facts.pathEnd) }

@@ -165,7 +165,9 @@ func isAuthority(_ bytes: UnsafeRawPointer, from start: Int, to end: Int, mayBeE
     guard at < end, at > start + 1, bytes[at] == UInt8(ascii: "]") else { return false }
     at += 1
   } else {
-    while at < end, bytes[at].isHostByte || bytes.escaped(at, end: end) != nil { at &+= 1 }
+    while at < end {
+      if bytes[at].isHostByte { at &+= 1 } else if bytes.escaped(at, end: end) != nil { at &+= 3 } else { break }
+    }
     if at == start && !(at == end && mayBeEmpty) { return false }
   }
   guard at < end else { return true }

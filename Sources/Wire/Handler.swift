@@ -11,7 +11,9 @@ public protocol Handler<Request, Answer>: Sendable {
   associatedtype Answer: Sendable
 
   /// Answers, or says how the answer will come. Called on a loop's thread, so it must not block.
-  func respond(to request: Request, in context: Context) -> Reply<Answer>
+  ///
+  /// The context is handed over, so that a handler that keeps it need not copy it.
+  func respond(to request: Request, in context: consuming Context) -> Reply<Answer>
 
   /// Throws what is wrong with the handler before a server starts with it (a router's ambiguous patterns).
   func validate() throws

@@ -20,7 +20,7 @@ struct FrontDoor<Inner: Handler>: Handler where Inner.Request == HTTPRequest, In
 
   func validate() throws { try inner.validate() }
 
-  func respond(to request: HTTPRequest, in context: Context) -> Reply<HTTPAnswer> {
+  func respond(to request: HTTPRequest, in context: consuming Context) -> Reply<HTTPAnswer> {
     let address = context.peer.address
     if let names, address.family != .unix, !accepts(request, names), !mark.covers(context.peer) { return .failed(Refusal.foreignName) }
     if let forwarded, forwarded.trusts(address), let refusal = judge(request, context, forwarded) { return .failed(refusal) }
@@ -29,7 +29,7 @@ struct FrontDoor<Inner: Handler>: Handler where Inner.Request == HTTPRequest, In
 
   private func accepts(_ request: HTTPRequest, _ names: Names) -> Bool {
     // An HTTP/1.0 request may have none.
-    request.headers.withValue(of: "host") { names.accepts($0) } ?? true
+    request.withHost { names.accepts($0) } ?? true
   }
 
   /// A proxy's request: the client is put into the log, and judged as the gate judges a peer.
