@@ -31,12 +31,13 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
   private let tick: UnsafeMutablePointer<ev_timer>
 
   // The thread's own.
-  private var ready: [Job] = []
-  private var running: [Job] = []
-  private var stopping = false
-  private var turnStart: Int64 = 0
+  @exclusivity(unchecked) private var ready = ReadyList()
+  /// The wakeup came: there is something in the inbox.
+  @exclusivity(unchecked) private var hasMail = false
+  @exclusivity(unchecked) private var stopping = false
+  @exclusivity(unchecked) private var turnStart: Int64 = 0
   /// Called at the end of each turn, on the thread: frees what ended in it.
-  package var endOfTurn: () -> Void = {}
+  @exclusivity(unchecked) package var endOfTurn: () -> Void = {}
   /// Called once a second and at the start, with seconds since 1970, on the thread.
   package var secondPassed: (Int) -> Void = { _ in }
   /// Called for a turn over `longTurn` nanoseconds.
@@ -45,9 +46,9 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
   package var willClose: () -> Void = {}
   /// Tasks that sleep on this loop's timers.
   var sleepers: [ObjectIdentifier: Sleeper] = [:]
-  private var second = 0
+  @exclusivity(unchecked) private var second = 0
   private var watches = WatchPool()
-  private var isOver = false
+  @exclusivity(unchecked) private var isOver = false
 
   // Shared.
   private let inbox = Locked(Inbox())
@@ -56,11 +57,6 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
   package let lastTurn = Atomic<Int64>(0)
   /// The longest turn so far, in nanoseconds.
   package let longestTurn = Atomic<Int64>(0)
-
-  private enum Job {
-    case task(UnownedJob)
-    case closure(() -> Void)
-  }
 
   private struct Inbox {
     var jobs: [Job] = []
@@ -76,7 +72,7 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
     tick = .allocate(capacity: 1)
     super.init()
     ev_set_userdata(ev, Unmanaged.passUnretained(self).toOpaque())
-    door_async_init(wakeup) { _, _, _ in }  // its only use is to end the wait
+    door_async_init(wakeup) { ev, _, _ in EventLoop.of(ev).hasMail = true }
     ev_async_start(ev, wakeup)  // here and not in `run`: its eventfd is there when the server has started
     door_timer_init(tick, { _, _, _ in }, 1, 1)
     ev_set_loop_release_cb(ev, { _ in }, { EventLoop.of($0).turnBegins() })
@@ -147,19 +143,15 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
       defer { inbox.jobs = [] }
       return inbox.jobs
     }
-    ready += rest
+    for job in rest { ready.append(job) }
     for _ in 0..<Self.lastTurns where !ready.isEmpty { runJobs() }
     // From here on nothing more is taken; a task that never rests goes on elsewhere.
     setCurrent(false)
     thread.store(0, ordering: .relaxed)
-    while !ready.isEmpty {
-      let left = ready
-      ready = []
-      for job in left {
-        switch job {
-        case .task(let job): LastResort.shared.enqueue(job)
-        case .closure(let body): body()
-        }
+    while let job = ready.popFirst() {
+      switch job {
+      case .task(let job): LastResort.shared.enqueue(job)
+      case .closure(let body): body()
       }
     }
     ev_async_stop(ev, wakeup)
@@ -201,29 +193,28 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
     }
   }
 
+  /// Nothing is locked without the wakeup, which comes for every job that finds the inbox empty.
   private func takeInbox() {
-    // The flag of ev_async is the cheap look; a job that comes later sends again.
+    guard hasMail else { return }
+    hasMail = false
     inbox.withLock { inbox in
-      guard !inbox.jobs.isEmpty else { return }
-      ready.append(contentsOf: inbox.jobs)
+      for job in inbox.jobs { ready.append(job) }
       inbox.jobs.removeAll(keepingCapacity: true)
     }
   }
 
-  /// Runs what is ready now. What that makes ready waits for the next turn, so that tasks that keep each other going do not keep the
-  /// sockets waiting.
+  /// Runs what is ready now, and what that makes ready: a `Task.yield` takes two jobs, and the second is not worth a look at the sockets.
+  /// What comes then waits for the next turn, so that tasks that keep each other going do not keep the sockets waiting.
   private func runJobs() {
-    guard !ready.isEmpty else { return }
-    swap(&ready, &running)
-    let batch = min(running.count, Self.jobsPerTurn)
-    for index in 0..<batch {
-      switch running[index] {
-      case .task(let job): job.runSynchronously(on: asUnownedTaskExecutor())
-      case .closure(let body): body()
+    for _ in 0..<2 {
+      for _ in 0..<min(ready.count, Self.jobsPerTurn) {
+        switch ready.popFirst() {
+        case .task(let job): job.runSynchronously(on: asUnownedTaskExecutor())
+        case .closure(let body): body()
+        case nil: return
+        }
       }
     }
-    if batch < running.count { ready.insert(contentsOf: running[batch...], at: 0) }
-    running.removeAll(keepingCapacity: batch <= 4 * Self.jobsPerTurn)
   }
 
   // MARK: Waiting, as Poller asks for it
