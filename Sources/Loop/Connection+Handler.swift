@@ -14,21 +14,24 @@ extension Connection {
 
   /// A task on the loop is about to start.
   @usableFromInline
-  package func run(_ terms: Terms) -> Run { begin(terms, on: station.poller.executor, isOffloaded: false) }
+  package func run(_ terms: Terms) -> Run { begin(terms, isOffloaded: false) }
 
-  /// A task on the pool is about to start; nil if too much is waiting there.
+  /// Where its task runs.
+  @usableFromInline package var loopExecutor: any TaskExecutor { station.executor }
+
+  /// A task on the pool is about to start there; nil if too much is waiting.
   @usableFromInline
-  package func offload(_ terms: Terms) -> Run? {
+  package func offload(_ terms: Terms) -> (Run, any TaskExecutor)? {
     guard let pool = station.pool, pool.admit() else { return nil }
-    return begin(terms, on: pool, isOffloaded: true)
+    return (begin(terms, isOffloaded: true), pool)
   }
 
-  private func begin(_ terms: Terms, on executor: any TaskExecutor, isOffloaded: Bool) -> Run {
+  private func begin(_ terms: Terms, isOffloaded: Bool) -> Run {
     let allowed = terms.deadline?.inNanoseconds ?? station.handlerDeadline
     life.handlerRuns(until: station.poller.now + allowed, waits: terms.waits)
     justRead = false
     station.taskBegan()
-    return Run(executor: executor, ticket: ticket, isOffloaded: isOffloaded, station: station)
+    return Run(ticket: ticket, isOffloaded: isOffloaded)
   }
 
   /// The task, which may have ended already.
@@ -40,8 +43,8 @@ extension Connection {
   /// The task has ended. Called once for each run, also when nobody waits for its answer any more.
   @usableFromInline
   package func ended(_ run: Run) {
-    if run.isOffloaded { run.station.pool?.leave() }
-    run.station.taskEnded()
+    if run.isOffloaded { station.pool?.leave() }
+    station.taskEnded()
   }
 
   /// Whether the run's answer is still waited for. Then it may be written, and `endAnswer` follows.
@@ -62,14 +65,14 @@ extension Connection {
 
   /// Runs `body` on the loop's thread. Any thread.
   @usableFromInline
-  package func onLoop(_ run: Run, _ body: @escaping @Sendable () -> Void) { run.station.poller.submit(body) }
+  package func onLoop(_ body: @escaping @Sendable () -> Void) { station.poller.submit(body) }
 
   @usableFromInline
   package func note(_ refusal: Refusal) { if isObserved { requestRecord.refusal = refusal } }
   @usableFromInline
-  package func note(status: Int) { requestRecord.status = status }
+  package func note(status: Int) { self.status = status }
   @usableFromInline
-  package func note(label: Bytes) { requestRecord.label = label }
+  package func note(label: consuming Bytes) { requestRecord.label = label }
 
   @usableFromInline
   package func handlerFailed(_ error: any Error) {
@@ -89,7 +92,7 @@ extension Connection {
     let record = requestRecord
     station.observer.answered(
       AnswerRecord(
-        peer: peer, origin: record.origin, label: record.label, status: record.status, bytes: answerBytes,
+        peer: peer, origin: record.origin, label: record.label, status: status, bytes: answerBytes,
         duration: .nanoseconds(station.poller.now - began), refusal: record.refusal))
   }
 }

@@ -20,9 +20,7 @@ extension Connection {
       outbox?.take(&station.output.pointee, after: 0)
       return sendRest()
     }
-    let sent = station.output.pointee.tail.withUnsafeBytes { tail in
-      station.kernel.send(descriptor, station.output.pointee.buffered, tail)
-    }
+    let sent = send(station.output)
     guard sent >= 0 || sent == tryAgain else {
       let source = station.output.pointee.source
       station.output.pointee.removeAll()
@@ -42,6 +40,13 @@ extension Connection {
     justRead = false
     // A socket that took a part is full; one that took everything is asked for a stream's first bytes.
     if sent < total { blocked(took: max(0, sent)) } else { pull() }
+  }
+
+  private func send(_ output: UnsafeMutablePointer<Output>) -> Int {
+    let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+    // Nearly always; lending the tail counts references.
+    if output.pointee.tail.count == 0 { return station.kernel.send(descriptor, output.pointee.buffered, nothing) }
+    return output.pointee.tail.withUnsafeBytes { station.kernel.send(descriptor, output.pointee.buffered, $0) }
   }
 
   /// Sends what is kept, as far as there is room and this connection has had its share of the turn.

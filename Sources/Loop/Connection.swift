@@ -26,6 +26,8 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
   @exclusivity(unchecked) var isAdvancing = false
   @exclusivity(unchecked) var isStarved = false
   @exclusivity(unchecked) var saidContinue = false
+  /// The answer's, for observers.
+  @exclusivity(unchecked) var status = 0
   /// Observers know of the answer that is being sent.
   @exclusivity(unchecked) var isTold = false
   @exclusivity(unchecked) @usableFromInline package var peer = Peer()
@@ -95,10 +97,15 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
     settle()
   }
 
-  /// Goes on with what is here already, then tells the poller what this connection waits for.
+  /// Goes on with what is here already, then tells the poller what this connection waits for. While a handler runs that waits for the
+  /// end of the turn: many have answered by then, and no watcher is started and stopped for them.
   func settle() {
     goOn()
     if isClosed { return }
+    if life.state == .handling { station.settleLater(self) } else { tellPoller() }
+  }
+
+  func tellPoller() {
     station.poller.set(self, reading: life.wantsRead && !isStarved, writing: life.wantsWrite)
     station.poller.set(self, deadline: life.deadline)
   }
@@ -181,6 +188,7 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
   /// What belonged to the request that was answered, or will not be.
   func requestIsOver() {
     task = nil
+    status = 0
     if ticket != 0 { ticket = 0 }
     if let timers {
       self.timers = nil
@@ -196,14 +204,12 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
 
 /// What an observer is told of a request, collected while it is served.
 final class RequestRecord {
-  var label = Bytes()
-  var status = 0
-  var refusal: Refusal?
-  var origin: PeerAddress?
+  @exclusivity(unchecked) var label = Bytes()
+  @exclusivity(unchecked) var refusal: Refusal?
+  @exclusivity(unchecked) var origin: PeerAddress?
 
   func reset() {
     label = Bytes()
-    status = 0
     refusal = nil
     origin = nil
   }

@@ -223,8 +223,8 @@ package struct ConnectionLife: Hashable, Sendable {
   }
 
   /// Everything has been handed to the kernel. `unsettled`: bytes of the peer are unread, or the kernel still holds so much of the
-  /// answer that a reset would lose it.
-  package mutating func drained(unsettled: Bool, at now: Moment, _ rules: LifeRules) -> Action {
+  /// answer that a reset would lose it. `now` is a closure because most connections end here, and the clock is not asked for those.
+  package mutating func drained(unsettled: Bool, at now: @autoclosure () -> Moment, _ rules: LifeRules) -> Action {
     guard state == .writing else { return .nothing }
     blocked = false
     sourceWaits = false
@@ -232,6 +232,7 @@ package struct ConnectionLife: Hashable, Sendable {
     extra = 0
     guard closes else {
       isFirst = false
+      let now = now()
       since = now
       if left > 0 {
         state = .arriving
@@ -245,6 +246,7 @@ package struct ConnectionLife: Hashable, Sendable {
     }
     // A peer that has closed its side can send nothing that would make the kernel reset it.
     guard !sawEnd, unsettled || refusing || left > 0 else { return close(.done) }
+    let now = now()
     state = .lingering
     since = now
     deadline = now + min(rules.linger, rules.lingerInAll)

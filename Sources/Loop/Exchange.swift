@@ -41,7 +41,7 @@ package struct Exchange: Sendable {
     self.init(
       conversation: wire.conversation,
       advance: { both.advance($0, $1) },
-      refuse: { both.refuse($0, $1) },
+      refuse: { both.answers.refuse($0, $1) },
       writeContinue: { wire.writeContinue(into: &$0) },
       validate: { try handler.validate() })
   }
@@ -63,29 +63,24 @@ package struct Exchange: Sendable {
 @usableFromInline
 struct WireExchange<Format: WireFormat, Answering: Handler>: Sendable
 where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
-  @usableFromInline let wire: Format
+  @usableFromInline let answers: WireAnswers<Format>
   @usableFromInline let handler: Answering
 
   @inlinable
   init(_ wire: Format, _ handler: Answering) {
-    self.wire = wire
+    answers = WireAnswers(wire)
     self.handler = handler
   }
 
   @inlinable
-  func refuse(_ refusal: Refusal, _ connection: Connection) {
-    connection.note(refusal)
-    write(wire.refusal(refusal), to: nil, connection)
-  }
-
-  @inlinable
   func advance(_ connection: Connection, _ bytes: UnsafeRawBufferPointer) -> Exchange.Progress {
+    let wire = answers.wire
     switch wire.parse(bytes.bytes, resuming: connection.need) {
     case .incomplete(let need):
       connection.need = need
       return .incomplete
     case .invalid(let refusal):
-      refuse(refusal, connection)
+      answers.refuse(refusal, connection)
       return .refused
     case .complete(var request, let consumed):
       let body = wire.bodyRange(of: request)
@@ -99,34 +94,53 @@ where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
 
   @inlinable
   func respond(to request: Format.Request, _ connection: Connection) -> Exchange.Progress {
+    // The tasks hold this and not the handler, which may be many references (a router's tables).
+    let answers = answers
     switch handler.respond(to: request, in: connection.context) {
     case .now(let answer):
-      write(answer, to: request, connection)
+      answers.write(answer, to: request, connection)
       return .answered
     case .failed(let error):
-      write(self.answer(for: error, connection), to: request, connection)
+      answers.write(answers.answer(for: error, connection), to: request, connection)
       return .answered
     case .later(let terms, let work):
       let run = connection.run(terms)
-      let task = Task.immediate(executorPreference: run.executor) {
-        let result = await result(of: work)
-        finish(result, request, connection, run)
+      let task = Task.immediate(executorPreference: connection.loopExecutor) {
+        let result: Result<Format.Answer, any Error>
+        do { result = .success(try await work()) } catch { result = .failure(error) }
+        answers.finish(result, request, connection, run)
       }
       connection.runs(task, run)
       return .later
     case .offloaded(let terms, let work):
-      guard let run = connection.offload(terms) else {
+      guard let (run, executor) = connection.offload(terms) else {
         connection.note(.poolFull)
-        write(wire.refusal(.poolFull), to: request, connection)
+        answers.write(answers.wire.refusal(.poolFull), to: request, connection)
         return .answered
       }
-      let task = Task(executorPreference: run.executor) {
-        let result = await result(of: work)
-        connection.onLoop(run) { finish(result, request, connection, run) }
+      let task = Task(executorPreference: executor) {
+        let result: Result<Format.Answer, any Error>
+        do { result = .success(try await work()) } catch { result = .failure(error) }
+        connection.onLoop { answers.finish(result, request, connection, run) }
       }
       connection.runs(task, run)
       return .later
     }
+  }
+}
+
+/// The way of an answer to the output.
+@usableFromInline
+struct WireAnswers<Format: WireFormat>: Sendable {
+  @usableFromInline let wire: Format
+
+  @inlinable
+  init(_ wire: Format) { self.wire = wire }
+
+  @inlinable
+  func refuse(_ refusal: Refusal, _ connection: Connection) {
+    connection.note(refusal)
+    write(wire.refusal(refusal), to: nil, connection)
   }
 
   /// On the loop's thread. An answer that nobody waits for any more is dropped here.
@@ -159,20 +173,11 @@ where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
   }
 }
 
-/// `work`'s result as a value. Outside the class, so that the task's closure holds only what it needs.
-@inlinable
-func result<Answer: Sendable>(of work: @Sendable () async throws -> Answer) async -> Result<Answer, any Error> {
-  do { return .success(try await work()) } catch { return .failure(error) }
-}
-
 /// One run of a handler that answers later.
 @usableFromInline
 package struct Run: Sendable {
-  /// Where its task runs.
-  @usableFromInline package let executor: any TaskExecutor
   /// Which request it answers.
   @usableFromInline package let ticket: UInt64
   /// Whether it runs on the blocking pool.
   @usableFromInline package let isOffloaded: Bool
-  @usableFromInline package let station: Station
 }

@@ -9,8 +9,8 @@ public import Wire
 /// not implement, it does not see.
 ///
 /// One method for each event, and not one value for all: three events a request, each copied into an enum of 150 bytes, were a tenth of
-/// a request's cost.
-public protocol Observer: Sendable {
+/// a request's cost. A class, because any other value would be copied for each call.
+public protocol Observer: AnyObject, Sendable {
   /// A connection was accepted.
   func accepted(_ peer: Peer)
   /// A request was answered and its bytes handed to the kernel, or a refusal was.
@@ -45,7 +45,7 @@ extension Observer {
 }
 
 /// For a server that has none.
-struct NoObserver: Observer {}
+final class NoObserver: Observer {}
 
 /// One answered request.
 public struct AnswerRecord: Sendable {
@@ -59,22 +59,19 @@ public struct AnswerRecord: Sendable {
   public var status: Int
   /// The answer's bytes, head and all.
   public var bytes: Int
-  /// From the first byte of the request (on a new connection: from accept) to the answer's last byte handed to the kernel.
-  public var duration: Duration
   /// Why it was refused, where it was.
   public var refusal: Refusal?
+  /// From the first byte of the request (on a new connection: from accept) to the answer's last byte handed to the kernel.
+  public var duration: Duration
+}
 
+extension AnswerRecord {
   /// A record; a server makes one for each answer, and a test of an observer may.
   public init(
     peer: Peer, origin: PeerAddress? = nil, label: Bytes, status: Int, bytes: Int, duration: Duration, refusal: Refusal? = nil
   ) {
-    self.peer = peer
-    self.origin = origin
-    self.label = label
-    self.status = status
-    self.bytes = bytes
-    self.duration = duration
-    self.refusal = refusal
+    // Not field by field: the compiler then copies the finished value and destroys the first.
+    self.init(peer: peer, origin: origin, label: label, status: status, bytes: bytes, refusal: refusal, duration: duration)
   }
 }
 

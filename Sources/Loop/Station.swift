@@ -22,6 +22,8 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
   static let courtesy = 64
 
   package let poller: Poller
+  /// The poller's, kept: asking for it costs a call and a reference.
+  let executor: any TaskExecutor
   package let kernel: Kernel
   package let exchange: Exchange
   package let rules: LifeRules
@@ -40,15 +42,16 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
   @exclusivity(unchecked) package private(set) var connections: [Connection] = []
   @exclusivity(unchecked) private var free: [Connection] = []
   @exclusivity(unchecked) private var ended: [Connection] = []
+  @exclusivity(unchecked) private var unsettled: [Connection] = []
   @exclusivity(unchecked) private var starved: [Connection] = []
   @exclusivity(unchecked) private var lastTicket: UInt64 = 0
   @exclusivity(unchecked) package private(set) var isStopping = false
   /// Handlers' tasks that have not ended, also those whose answer nobody waits for.
   @exclusivity(unchecked) package private(set) var liveTasks = 0
   /// Called on the thread when the last connection or task is gone.
-  package var emptied: () -> Void = {}
+  @exclusivity(unchecked) package var emptied: () -> Void = {}
   /// Answered 503 because the server stopped.
-  package var cutHandlers = 0
+  @exclusivity(unchecked) package var cutHandlers = 0
 
   package let acceptedCount = Atomic<Int>(0)
   package let openCount = Atomic<Int>(0)
@@ -59,6 +62,7 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
     pool: BlockingPool?
   ) {
     self.poller = poller
+    executor = poller.executor
     self.kernel = kernel
     self.exchange = exchange
     self.admission = admission
@@ -126,8 +130,12 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
     checkEmpty()
   }
 
-  /// Frees what ended in this turn.
+  /// The connection tells the poller what it waits for at the end of the turn. It may be in the list twice, or closed by then.
+  func settleLater(_ connection: Connection) { unsettled.append(connection) }
+
+  /// Before the poller waits: settles what was put off, frees what ended in this turn.
   package func endOfTurn() {
+    while let connection = unsettled.popLast() { if !connection.isClosed { connection.tellPoller() } }
     while let connection = ended.popLast() { recycle(connection) }
   }
 

@@ -132,6 +132,7 @@ final class Stage<Format: WireFormat> {
     kernel.incoming += text.utf8
     station.adopt(7, from: PeerAddress(ipv4: 0x7f00_0001, port: 1))
     poller.settle()
+    station.endOfTurn()
   }
 
   /// The peer sends, and the connection is told if it listens.
