@@ -106,9 +106,7 @@ where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
     case .later(let terms, let work):
       let run = connection.run(terms)
       let task = Task.immediate(executorPreference: connection.loopExecutor) {
-        let result: Result<Format.Answer, any Error>
-        do { result = .success(try await work()) } catch { result = .failure(error) }
-        answers.finish(result, request, connection, run)
+        do { answers.finish(try await work(), request, connection, run) } catch { answers.fail(error, request, connection, run) }
       }
       connection.runs(task, run)
       return .later
@@ -119,9 +117,12 @@ where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
         return .answered
       }
       let task = Task(executorPreference: executor) {
-        let result: Result<Format.Answer, any Error>
-        do { result = .success(try await work()) } catch { result = .failure(error) }
-        connection.onLoop { answers.finish(result, request, connection, run) }
+        do {
+          let answer = try await work()
+          connection.onLoop { answers.finish(answer, request, connection, run) }
+        } catch {
+          connection.onLoop { answers.fail(error, request, connection, run) }
+        }
       }
       connection.runs(task, run)
       return .later
@@ -144,14 +145,21 @@ struct WireAnswers<Format: WireFormat>: Sendable {
   }
 
   /// On the loop's thread. An answer that nobody waits for any more is dropped here.
-  @inlinable
-  func finish(_ result: Result<Format.Answer, any Error>, _ request: Format.Request, _ connection: Connection, _ run: Run) {
+  ///
+  /// This and `fail` stay calls: inlined, their variables were part of the task's frame, which then took a second block of memory.
+  @inlinable @inline(never)
+  func finish(_ answer: Format.Answer, _ request: Format.Request, _ connection: Connection, _ run: Run) {
     connection.ended(run)
     guard connection.beginAnswer(run) else { return }
-    switch result {
-    case .success(let answer): write(answer, to: request, connection)
-    case .failure(let error): write(answer(for: error, connection), to: request, connection)
-    }
+    write(answer, to: request, connection)
+    connection.endAnswer()
+  }
+
+  @inlinable @inline(never)
+  func fail(_ error: any Error, _ request: Format.Request, _ connection: Connection, _ run: Run) {
+    connection.ended(run)
+    guard connection.beginAnswer(run) else { return }
+    write(answer(for: error, connection), to: request, connection)
     connection.endAnswer()
   }
 
