@@ -85,6 +85,8 @@ final class Client: @unchecked Sendable {  // one thread
   var unread = 0
   var sendBuffer = 0
   var window = 0
+  /// Before the server's last send there were bytes it had not read.
+  var hadUnread = false
   var serverEnded = false
   var serverClosed = false
   /// The server's kernel has reset the client.

@@ -75,6 +75,7 @@ extension Rules {
     } else if client.owesBytes(at: now) {
       if !(client.readEnd && client.streamWaits) { world.fail(client, "closed with an answer unsent") }
     } else if client.isFinal {
+      if !client.readEnd && client.hadUnread && client.sent > client.read { world.fail(client, "closed with bytes unread") }
       let end = client.plans[min(client.current, client.plans.count) - 1].end
       if !client.readEnd && (client.isRefused || !client.staysOpen && client.read > end) {
         world.fail(client, "closed where it should linger")

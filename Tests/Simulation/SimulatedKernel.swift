@@ -136,6 +136,7 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {  // one thread
 
   override func send(_ descriptor: Int32, _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer) -> Int {
     guard let client = client(descriptor, "send") else { return -Int(EBADF) }
+    client.hadUnread = client.sent > client.read
     actEarly(client)
     if client.isReset {
       client.sawReset = true

@@ -14,6 +14,9 @@ final class World: @unchecked Sendable {  // one thread
     case second, stop, shortage
   }
 
+  /// Turns without a pause. The busiest worlds have some hundreds.
+  private static let mostTurns = 20_000
+
   let seed: UInt64
   let fault: Fault?
   let isTraced: Bool
@@ -105,10 +108,13 @@ final class World: @unchecked Sendable {  // one thread
     schedule(.second, after: 1_000_000_000)
     listener.start()
     while violation == nil {
+      var turns = 0
       while violation == nil, poller.turn() {
         rules.afterTurn()
         station.endOfTurn()
-        poller.clock = poller.clock + Int64(random.within(0...50_000))
+        poller.clock = poller.clock + Int64(random.within(0...Int(Rules.turn)))
+        turns += 1
+        if turns == World.mostTurns { fail(nil, "somebody is ready for ever: the loop spins") }
       }
       rules.whenQuiet()
       guard violation == nil, advance() else { break }
@@ -178,6 +184,7 @@ final class World: @unchecked Sendable {  // one thread
     }
     station.stop()
     rules.afterStep()
+    station.endOfTurn()
   }
 }
 
