@@ -71,9 +71,8 @@ extension Connection {
   }
 
   private func blocked(took count: Int) {
-    let before = life.deadline
-    life.wouldBlock(took: count, at: station.poller.now, station.rules)
-    if life.deadline != before { outbox?.takenBefore = takenByClient }
+    let begins = life.wouldBlock(took: count, at: station.poller.now, station.rules)
+    if begins { outbox?.takenBefore = takenByClient }
   }
 
   /// What the client has taken of what the kernel was given since all was sent last.

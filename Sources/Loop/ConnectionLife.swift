@@ -191,19 +191,20 @@ package struct ConnectionLife: Hashable, Sendable {
     if refusing || stopping { closes = true }
   }
 
-  /// The kernel took `count` bytes and would not take more.
-  package mutating func wouldBlock(took count: Int, at now: Moment, _ rules: LifeRules) {
+  /// The kernel took `count` bytes and would not take more. Says whether a stall window began.
+  @discardableResult
+  package mutating func wouldBlock(took count: Int, at now: Moment, _ rules: LifeRules) -> Bool {
     guard state == .writing else {
       blocked = state == .handling
-      return
+      return false
     }
     sourceWaits = false
     taken = sum(taken, count)
-    if !blocked || deadline == .never || taken >= Self.stallBytes {
-      blocked = true
-      taken = 0
-      deadline = now + rules.stall
-    }
+    guard !blocked || deadline == .never || taken >= Self.stallBytes else { return false }
+    blocked = true
+    taken = 0
+    deadline = now + rules.stall
+    return true
   }
 
   /// While a handler runs: the answers before its own are all with the kernel.

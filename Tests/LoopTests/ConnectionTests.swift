@@ -245,6 +245,17 @@ private struct StreamWire: WireFormat {
     #expect(stage.kernel.resets == 1 && stage.seen.ends == [.stall])
   }
 
+  @Test func what_was_taken_before_a_stall_window_began_does_not_count_in_it() {
+    let stage = stage(Chunks([UInt8](repeating: 0, count: 1 << 10), count: 2000))
+    stage.kernel.room = 10 << 10
+    stage.accept(Self.request)
+    // A second window begins at the same moment as the first.
+    stage.kernel.room = 100 << 10
+    stage.turn()
+    stage.poller.pass(.seconds(30))
+    #expect(stage.kernel.resets == 1 && stage.seen.ends == [.stall])
+  }
+
   @Test func a_client_that_takes_a_byte_now_and_then_stalls() {
     let stage = stage(Chunks([UInt8](repeating: 0, count: 1 << 10), count: 2000))
     stage.kernel.room = 31 << 10
