@@ -8,8 +8,8 @@ import Wire
 // What answers in a simulated world: as each request's plan says.
 
 struct SimulatedHandler: Handler {
-  /// `unowned(unsafe)` in effect: the world outlives its station and all tasks.
-  let world: World
+  /// Unowned: the world holds its station, which holds this; it outlives them and all tasks.
+  unowned let world: World
 
   func respond(to request: SimulatedRequest, in context: Context) -> Reply<SimulatedAnswer> {
     let client = world.client(context.peer.address)
