@@ -176,7 +176,10 @@ struct WireAnswers<Format: WireFormat>: Sendable {
 
   @inlinable
   func write(_ answer: Format.Answer, to request: Format.Request?, _ connection: Connection) {
-    if connection.isObserved { connection.note(status: wire.status(of: answer)) }
+    if connection.isObserved {
+      connection.note(status: wire.status(of: answer))
+      if let refusal = wire.refusal(of: answer) { connection.note(refusal) }
+    }
     wire.write(answer, to: request, into: &connection.output.pointee)
   }
 }

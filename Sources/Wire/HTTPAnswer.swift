@@ -14,13 +14,15 @@ public struct HTTPAnswer: Sendable {
   /// Header lines. Written in the order of their names in lower case, equal names in their own order. `Connection`, `Content-Length` and
   /// `Transfer-Encoding` are the wire's and are left out.
   public var headers: Headers
+  /// Why it refuses, if it was made by `refusal(_:)`; for observers, not sent.
+  public internal(set) var reason: String?
 }
 
 extension HTTPAnswer {
   /// An answer.
   public init(status: Int = 200, contentType: String? = nil, headers: Headers = Headers(), body: Body = .empty) {
     // Not field by field: the compiler then copies the finished value and destroys the first (200 instructions).
-    self.init(status: status, contentType: contentType, body: body, headers: headers)
+    self.init(status: status, contentType: contentType, body: body, headers: headers, reason: nil)
   }
 
   /// Text, as `text/plain; charset=utf-8`.
@@ -40,6 +42,7 @@ extension HTTPAnswer {
   public static func refusal(_ refusal: Refusal) -> HTTPAnswer {
     var answer = HTTPAnswer(
       status: refusal.status, contentType: "application/json", body: .text(#"{"error":"\#(jsonEscaped(refusal.reason))","ok":false}"#))
+    answer.reason = refusal.reason
     if let seconds = refusal.retryAfter { answer.headers.appendUnchecked("Retry-After", String(max(seconds, 0))) }
     return answer
   }

@@ -41,6 +41,9 @@ public protocol WireFormat: Sendable {
   /// The status of an answer, for observers; 0 where the protocol has none.
   func status(of answer: Answer) -> Int
 
+  /// Why an answer refuses, for observers; nil if it does not, or does not say.
+  func refusal(of answer: Answer) -> Refusal?
+
   /// What an observer may show of a request: for HTTP `GET /path?query`. Bytes a peer sent.
   func label(of request: Request) -> Bytes
 }
@@ -54,6 +57,8 @@ extension WireFormat {
   @inlinable public func writeContinue(into output: inout Output) {}
   /// 0.
   @inlinable public func status(of answer: Answer) -> Int { 0 }
+  /// Nil.
+  @inlinable public func refusal(of answer: Answer) -> Refusal? { nil }
   /// Empty.
   @inlinable public func label(of request: Request) -> Bytes { Bytes() }
 }

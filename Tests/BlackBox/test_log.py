@@ -44,8 +44,10 @@ def test_a_text_line_tells_time_peer_request_status_bytes_and_duration(door):
 def test_a_refused_request_is_logged_with_its_reason(door):
     raw.exchange(door.address, raw.request("GET", "/nowhere"))
     raw.exchange(door.address, b"GET /hello HTTP/1.1\r\n\r\n")
-    first, second = lines(door, 2)
+    raw.exchange(door.address, raw.request("DELETE", "/hello"))
+    first, second, third = lines(door, 3)
     assert '"GET /nowhere" 404' in first and first.endswith('"')
+    assert '"DELETE /hello" 405' in third and '"this method is not allowed here' in third
     assert " 400 " in second and '"an HTTP/1.1 request needs a Host"' in second
 
 
