@@ -108,6 +108,8 @@ final class Client: @unchecked Sendable {  // one thread
   var isBlocked = false
   var blockedSince: Moment?
   var wasBlocked = false
+  /// Bytes the server's kernel took in all, and when.
+  var taken = 0
   var takenAt: [(at: Moment, count: Int)] = []
   var lastDrained = Moment.never
   var endedAt = Moment.never

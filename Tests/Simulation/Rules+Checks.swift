@@ -76,6 +76,9 @@ extension Rules {
       if !(client.readEnd && client.streamWaits) { world.fail(client, "closed with an answer unsent") }
     } else if client.isFinal {
       if !client.readEnd && client.hadUnread && client.sent > client.read { world.fail(client, "closed with bytes unread") }
+      if !client.readEnd && !client.staysOpen && client.unsent > 0 && client.taken > 64 << 10 {
+        world.fail(client, "closed with much of its answer still queued")
+      }
       let end = client.plans[min(client.current, client.plans.count) - 1].end
       if !client.readEnd && (client.isRefused || !client.staysOpen && client.read > end) {
         world.fail(client, "closed where it should linger")

@@ -90,6 +90,7 @@ final class Rules: Observer, @unchecked Sendable {  // one thread
 
   func offered(_ client: Client, _ total: Int, _ taken: Int) {
     client.isBlocked = taken < total
+    client.taken += taken
     if taken > 0 { client.takenAt.append((now, taken)) }
     if client.isBlocked {
       client.blockedSince = client.blockedSince ?? now

@@ -17,7 +17,7 @@ struct SimulatedHandler: Handler {
     world.rules.handlerStarts(client, request)
     guard id < client.plans.count else { return .failed(RefusalCode.garbage.refusal) }
     let plan = client.plans[id]
-    let world = world
+    unowned let world = world
     var terms = Terms()
     switch plan.kind {
     case .now:

@@ -16,6 +16,8 @@ final class World: @unchecked Sendable {  // one thread
 
   /// Turns without a pause. The busiest worlds have some hundreds.
   private static let mostTurns = 20_000
+  /// No client has plans for more than some minutes; these are two and a half hours.
+  private static let latestEnd: Int64 = 10_000_000_000_000
 
   let seed: UInt64
   let fault: Fault?
@@ -45,6 +47,7 @@ final class World: @unchecked Sendable {  // one thread
   private(set) var isCut = false
   private(set) var isEmptied = false
   private(set) var hasEnded = false
+  private var endTimer: OneShot?
   /// Tasks that are suspended.
   var parked = 0
 
@@ -120,18 +123,19 @@ final class World: @unchecked Sendable {  // one thread
       guard violation == nil, advance() else { break }
     }
     if violation == nil { rules.atTheEnd() }
+    endTimer?.cancel()
     station.dismantle()
     return violation
   }
 
   /// Goes to the next moment at which something happens. False at the end of the world.
   private func advance() -> Bool {
+    if poller.clock.nanoseconds > World.latestEnd { fail(nil, "the world does not come to its end, and \(parked) tasks wait") }
     if isEmptied || hasEnded { return parked > 0 && advanceTime() }
     if !isStopping && clients.allSatisfy(\.isOver) {
       stop()
       return true
     }
-    if poller.clock.nanoseconds > 10_000_000_000_000 { fail(nil, "the world does not come to its end") }
     return advanceTime()
   }
 
@@ -171,15 +175,15 @@ final class World: @unchecked Sendable {  // one thread
     _ = listener.close()
     kernel.closeListener()
     station.emptied = { [unowned self] in isEmptied = true }
-    _ = OneShot(on: poller, after: .nanoseconds(drain)) { [unowned self] in
+    endTimer = OneShot(on: poller, after: .nanoseconds(drain)) { [unowned self] in
       trace("drain ended")
       drainEndedAt = poller.clock
       station.drainEnded()
-      _ = OneShot(on: poller, after: .seconds(1)) { [unowned self] in
+      endTimer = OneShot(on: poller, after: .seconds(1)) { [unowned self] in
         trace("cut")
         isCut = true
         station.cut()
-        _ = OneShot(on: poller, after: .seconds(1)) { [unowned self] in hasEnded = true }
+        endTimer = OneShot(on: poller, after: .seconds(1)) { [unowned self] in hasEnded = true }
       }
     }
     station.stop()

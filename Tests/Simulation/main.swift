@@ -42,7 +42,8 @@ private func search(from seed: UInt64, count: Int, fault: Fault?, isTraced: Bool
   var seed = seed
   while true {
     var random = Random(seed: ~seed)
-    let clients = random.within(1...40)
+    // Now and then more than a listener accepts in one turn.
+    let clients = random.one(in: 30) ? random.within(100...200) : random.within(1...40)
     let violation = World(seed: seed, fault: fault, isTraced: isTraced).run(clients: clients)
     connections += clients
     if violation != nil || connections >= count { return (violation, seed, connections) }
