@@ -14,8 +14,8 @@ package final class Admission: Sendable {
   private let open = Atomic<Int>(0)
   /// Only kept when there is a limit for each address.
   private let byAddress = Locked([AddressKey: Int]())
-  /// Local ports of the server's own probe.
-  private let exempt = Locked(Set<UInt16>())
+  /// Where the server's own probe comes from.
+  private let exempt = Locked(Set<PeerAddress>())
 
   private struct AddressKey: Hashable {
     let high: UInt64
@@ -70,32 +70,42 @@ package final class Admission: Sendable {
 
   package var openConnections: Int { open.load(ordering: .relaxed) }
 
-  package func exempt(port: UInt16) { exempt.withLock { _ = $0.insert(port) } }
-  package func endExemption(port: UInt16) { exempt.withLock { _ = $0.remove(port) } }
-  private func isExempt(_ address: PeerAddress) -> Bool { address.isLoopback && exempt.withLock { $0.contains(address.port) } }
+  package func exempt(_ address: PeerAddress) { exempt.withLock { _ = $0.insert(address) } }
+  package func endExemption(_ address: PeerAddress) { exempt.withLock { _ = $0.remove(address) } }
+  private func isExempt(_ address: PeerAddress) -> Bool { exempt.withLock { $0.contains(address) } }
 }
 
-/// The memory that unfinished requests share. What a large request will need is set aside as a whole when its length is known: clients
-/// that each held a part would wait for each other, and none would be served.
+/// The memory that unfinished requests share. It is taken in steps, by what has arrived and not by what is announced: a few bytes that
+/// announce much hold little. So that requests which each hold a part do not wait for each other for ever, one of them, the first that
+/// found no room, is favoured: it gets what it needs beyond the limit, and when it is over the next.
 package final class Budget: Sendable {
   /// Requests up to this many bytes are not counted: the limit of connections bounds them.
   package static let free = 64 << 10
 
   private let maximum: Int
   private let used = Atomic<Int>(0)
+  /// The peer's number of the favoured request; 0: there is none.
+  private let favoured = Atomic<UInt64>(0)
 
   package init(maximum: Int) { self.maximum = maximum }
 
-  /// Sets `count` bytes aside. False if there is no room; a lone request always gets it.
-  package func take(_ count: Int) -> Bool {
+  /// Sets `count` more bytes aside for the request of `peer`. False if there is no room now.
+  package func take(_ count: Int, for peer: UInt64) -> Bool {
     let before = used.load(ordering: .relaxed)
-    if before > 0 && before + count > maximum { return false }
-    // Two loops may both pass the look; the budget is then over by one request, not without bound.
+    if before > 0 && before + count > maximum {
+      let holder = favoured.compareExchange(expected: 0, desired: peer, ordering: .relaxed).original
+      guard holder == 0 || holder == peer else { return false }
+    }
+    // Two loops may both pass the look; the budget is then over by one step, not without bound.
     used.add(count, ordering: .relaxed)
     return true
   }
 
-  package func give(back count: Int) { used.subtract(count, ordering: .relaxed) }
+  /// Gives back what the request of `peer` held.
+  package func give(back count: Int, from peer: UInt64) {
+    used.subtract(count, ordering: .relaxed)
+    _ = favoured.compareExchange(expected: peer, desired: 0, ordering: .relaxed)
+  }
 
   package var usedBytes: Int { used.load(ordering: .relaxed) }
 }

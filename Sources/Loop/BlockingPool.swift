@@ -51,7 +51,7 @@ package final class BlockingPool: TaskExecutor {
     self.name = name
     self.idle = idle
     self.threads = max(threads, 1)
-    self.queue = max(queue, 0)
+    self.queue = min(max(queue, 0), 1 << 30)  // far from where the sum with `threads` would overflow
   }
 
   deinit {

@@ -53,8 +53,9 @@ extension Connection {
   private func space() -> (UnsafeMutableRawPointer, Int)? {
     guard let block = input else { return (station.scratch, Station.scratchSize) }
     if inputCount < block.byteCount { return (block.start + inputCount, block.byteCount - inputCount) }
-    // At least what the parser asks for, in one step; where it cannot say, twice as much, so that copying stays linear in sum.
-    let wanted = max(inputCount + (need?.more ?? 1), min(inputCount * 2, inputCount + Station.scratchSize), 64)
+    // Twice as much as has arrived, so that copying stays linear in sum, but not more than the parser says there will be.
+    let whole = inputCount + (need?.more ?? 1)
+    let wanted = whole <= inputCount + 1 ? max(2 * inputCount, 64) : min(whole, max(2 * inputCount, Budget.free))
     guard let larger = allocate(wanted) else { return nil }
     larger.start.copyMemory(from: block.start, byteCount: inputCount)
     input = larger
@@ -64,7 +65,7 @@ extension Connection {
   /// Memory for input; over `Budget.free` bytes it is set aside from what all connections share, or waited for.
   private func allocate(_ capacity: Int) -> ByteBlock? {
     if capacity > Budget.free && capacity > charged {
-      guard station.budget.take(capacity - charged) else {
+      guard station.budget.take(capacity - charged, for: peer.id) else {
         isStarved = true
         station.starve(self)
         return nil

@@ -93,7 +93,8 @@ extension Connection {
       guard sentBytes - before < Station.bytesPerTurn else { return blocked(took: sentBytes - before) }
       let state = source.next(into: &station.output.pointee)
       if state == .end { _ = outbox?.dropSource() }
-      answerBytes += station.output.pointee.size
+      let written = station.output.pointee.size
+      answerBytes += written
       outbox?.take(&station.output.pointee, after: 0)
       while outbox?.hasBytes == true {
         let sent = outbox?.send { station.kernel.send(descriptor, $0, $1) } ?? 0
@@ -106,6 +107,8 @@ extension Connection {
         return allSent()
       }
       if state == .wait { return perform(life.sourcePaused()) }
+      // More, and none of it here: it is asked again in the next turn, and the others have theirs before.
+      if written == 0 { return blocked(took: 0) }
     }
   }
 

@@ -73,6 +73,7 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
   func begin(_ descriptor: Int32, _ peer: Peer, _ refusal: Refusal?) {
     self.descriptor = descriptor
     self.peer = peer
+    (sentBytes, answerBytes) = (0, 0)
     began = station.poller.now
     life = ConnectionLife(acceptedAt: began, staysOpen: staysOpen, station.rules)
     if let refusal {
@@ -195,7 +196,7 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
       for timer in timers { timer.cancel() }
     }
     if charged > 0 {
-      station.giveBack(charged)
+      station.giveBack(charged, from: peer.id)
       charged = 0
     }
     record?.reset()

@@ -26,6 +26,12 @@ package final class Descriptor: Sendable {
     return getsockopt(number, SOL_SOCKET, SO_ACCEPTCONN, &value, &length) == 0 && value == 1
   }
 
+  /// Takes TCP_DEFER_ACCEPT back, where it is set.
+  package func stopDeferring() {
+    var off: Int32 = 0
+    _ = setsockopt(number, Int32(IPPROTO_TCP), TCP_DEFER_ACCEPT, &off, socklen_t(MemoryLayout<Int32>.size))
+  }
+
   /// Closes it, the first time. An error of close(2) is of no use: Linux has freed the number in any case, EINTR too.
   package func close() {
     let number = release()

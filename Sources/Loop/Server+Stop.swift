@@ -12,13 +12,17 @@ extension Server {
   /// still run are answered 503. Returns when every loop has ended. A second call waits for the same end.
   @discardableResult
   public func stop() async -> StopReport {
-    let workers: [Worker]? = state.withLock { state in
+    let running: (workers: [Worker], groups: [ListeningGroup])? = state.withLock { state in
+      if state.phase == .starting { state.mustStop = true }
       guard state.phase == .running else { return nil }
       state.phase = .stopping
-      for group in state.groups { group.withdraw() }
-      return state.workers
+      return (state.workers, state.groups)
     }
-    if let workers {
+    if let (workers, groups) = running {
+      for group in groups { group.withdraw() }
+      // Clients that have connected and whose first bytes are on the way: they get into the queue, and a moment for it.
+      for worker in workers { _ = await worker.loop.perform { worker.stopDeferring() } }
+      if configuration.defersAccept { try? await Task.sleep(for: Self.deferredGrace, clock: .suspending) }
       // All listeners before any connection: one loop may still hand out to another.
       for worker in workers {
         let late = await worker.loop.perform { worker.closeListeners() } ?? 0
@@ -29,6 +33,9 @@ extension Server {
     await finished()
     return state.withLock { $0.report }
   }
+
+  /// What clients that the kernel holds back until they speak are given to do so.
+  private static let deferredGrace: Duration = .milliseconds(20)
 
   /// Ends a graceful stop at once: what is not finished is reset. Any thread.
   public func cut() {
@@ -74,16 +81,23 @@ extension Server {
       (state.phase == .running ? state.workers : [], state.groups.first { $0.address == address })
     }
     guard let group, !workers.isEmpty else { return false }
-    var isDead = false
+    // Also where an earlier attempt has closed it and could not open it.
+    var isDead = group.descriptors.contains { !$0.isListening }
     for worker in workers where await worker.loop.perform({ worker.isDead(address) }) == true { isDead = true }
     guard isDead else { return false }
     for worker in workers { _ = await worker.loop.perform { worker.close(address) } }
     group.close()
     let endpoint = endpoint(of: address)
     let anew = try await pool.run { [self] in try open(endpoint) }
-    state.withLock { state in
-      state.groups.removeAll { $0 === group }
-      state.groups += anew
+    // The server may have been stopped meanwhile.
+    let isRunning = state.withLock { state in
+      guard state.phase == .running, let place = state.groups.firstIndex(where: { $0 === group }) else { return false }
+      state.groups.replaceSubrange(place...place, with: anew)
+      return true
+    }
+    guard isRunning else {
+      for group in anew { group.close() }
+      return false
     }
     let stations = workers.map(\.station)
     for group in anew {

@@ -21,6 +21,8 @@ public final class Server: Sendable {
     var workers: [Worker] = []
     var groups: [ListeningGroup] = []
     var endpoints: [Endpoint] = []
+    /// `stop` was called while it started.
+    var mustStop = false
     /// Who waits for the end.
     var waiting: [CheckedContinuation<Void, Never>] = []
     var report = StopReport()
@@ -67,7 +69,8 @@ public final class Server: Sendable {
 
   // MARK: Start
 
-  /// Listens on every endpoint and returns when all of them do; on an error nothing is left open.
+  /// Listens on every endpoint and returns when all of them do; on an error nothing is left open. A started server runs until `stop`,
+  /// also when nobody holds it.
   /// - Throws: `ListenError`, or what the handler's `validate` throws.
   @discardableResult
   public func start(on endpoints: Endpoint...) async throws -> Server { try await start(on: endpoints) }
@@ -84,14 +87,21 @@ public final class Server: Sendable {
     guard isNew else { throw ServerError.startedTwice }
     do {
       let (workers, groups) = try await pool.run { [self] in try open(endpoints) }
-      state.withLock { state in
+      let mustStop = state.withLock { state in
         state.workers = workers
         state.groups = groups
         state.endpoints = endpoints
         state.phase = .running
+        return state.mustStop
       }
+      if mustStop { await stop() }
     } catch {
-      state.withLock { $0.phase = .new }
+      let waiting = state.withLock { state in
+        state.phase = .new
+        defer { state.waiting.removeAll() }
+        return state.waiting
+      }
+      for continuation in waiting { continuation.resume() }
       throw error
     }
     return self
@@ -108,7 +118,10 @@ public final class Server: Sendable {
     }
     let stations = workers.map(\.station)
     for group in groups { assign(group, to: workers, stations) }
-    for worker in workers { worker.start() }
+    for (index, worker) in workers.enumerated() where !worker.start() {
+      for started in workers[..<index] { started.loop.submit { started.loop.end() } }
+      throw ListenError.system(call: "pthread_create", address: "loop \(index)", errno: EAGAIN)
+    }
     return (workers, groups)
   }
 
@@ -153,11 +166,11 @@ public final class Server: Sendable {
 
   // MARK: The server's own probe
 
-  /// Peers connecting from this local TCP port are let past gate and limits: the server's own probe.
-  public func exempt(port: UInt16) { admission.exempt(port: port) }
+  /// The peer with this address and port is let past gate and limits: the server's own probe.
+  public func exempt(_ address: PeerAddress) { admission.exempt(address) }
 
   /// Takes that back.
-  public func endExemption(port: UInt16) { admission.endExemption(port: port) }
+  public func endExemption(_ address: PeerAddress) { admission.endExemption(address) }
 }
 
 /// A server used in a way it cannot be.

@@ -170,8 +170,8 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
   /// The connection waits until memory is given back. A second later it looks by itself: another loop may have given it back.
   func starve(_ connection: Connection) { starved.append(connection) }
 
-  func giveBack(_ count: Int) {
-    budget.give(back: count)
+  func giveBack(_ count: Int, from peer: UInt64) {
+    budget.give(back: count, from: peer)
     if !starved.isEmpty { poller.later { [self] in feed() } }
   }
 

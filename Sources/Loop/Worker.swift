@@ -35,8 +35,9 @@ final class Worker: @unchecked Sendable {  // `listeners` and what follows are t
     listeners.append((Listener(descriptor.number, station: station, crew: crew), descriptor, address))
   }
 
-  /// Starts the thread.
-  func start() {
+  /// Starts the thread, which keeps the server alive until the loop has ended: a server that nobody else holds goes on. False if the
+  /// system has no thread to give.
+  func start() -> Bool {
     let station = station
     loop.endOfTurn = { station.endOfTurn() }
     loop.secondPassed = { station.secondPassed(dateLine: dateLine(at: $0)) }
@@ -46,7 +47,7 @@ final class Worker: @unchecked Sendable {  // `listeners` and what follows are t
       deadline = nil
       station.dismantle()
     }
-    startThread(named: "door-loop-\(loop.index)") { [self] in
+    return startThread(named: "door-loop-\(loop.index)") { [self, server] in
       for entry in listeners { entry.listener.start() }
       loop.run()
       server.ended(self)
@@ -60,6 +61,12 @@ final class Worker: @unchecked Sendable {  // `listeners` and what follows are t
   }
 
   // MARK: The end, on the thread
+
+  /// Takes connections also before they have sent something, from here on. What the kernel holds back until then is not in the queue that
+  /// is accepted at the end, and would be reset with the listener.
+  func stopDeferring() {
+    for entry in listeners { entry.descriptor.stopDeferring() }
+  }
 
   /// Accepts what is queued and closes the listeners.
   func closeListeners() -> Int {

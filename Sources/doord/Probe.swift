@@ -163,10 +163,10 @@ final class Probe: Sendable {
     case .unix(let path): return client.ask(unix: path)
     case .tcp(let address):
       return client.ask(address.reachable) { [server, mark] local, body in
-        server.exempt(port: local.port)
+        server.exempt(local)
         mark.set(local)
         defer {
-          server.endExemption(port: local.port)
+          server.endExemption(local)
           mark.set(.unknown)
         }
         return body()

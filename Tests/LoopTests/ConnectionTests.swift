@@ -297,14 +297,37 @@ private struct StreamWire: WireFormat {
     let stage = Stage(
       HTTPWire(), PlainHandler { (request: HTTPRequest) in HTTPAnswer.text("\(request.body.count)") },
       { $0.maximumBuffered = 100_000 })
-    #expect(stage.station.budget.take(1))
+    // Another request is favoured and has taken all there is.
+    #expect(stage.station.budget.take(1, for: 1_000_001) && stage.station.budget.take(100_000, for: 1_000_001))
     stage.accept("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n")
-    stage.send(String(repeating: "x", count: 1000))
+    stage.send(String(repeating: "x", count: 70_000))
     #expect(stage.watcher?.reads == false)
     stage.poller.pass(.seconds(30))
     #expect(stage.kernel.text.hasPrefix("HTTP/1.1 408 "))
     #expect(stage.watcher?.reads == true)
     stage.end()
     #expect(stage.seen.ends == [.done])
+  }
+}
+
+@Suite struct BudgetTests {
+  @Test func what_is_announced_takes_nothing_what_has_arrived_does() {
+    let stage = Stage(
+      HTTPWire(), PlainHandler { (request: HTTPRequest) in HTTPAnswer.text("\(request.body.count)") },
+      { $0.maximumBuffered = 1 << 20 })
+    stage.accept("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 33554300\r\n\r\nabc")
+    #expect(stage.station.budget.usedBytes <= 64 << 10)
+  }
+
+  @Test func one_request_is_favoured_when_all_is_taken_and_then_the_next() {
+    let budget = Budget(maximum: 100)
+    #expect(budget.take(60, for: 1) && budget.take(40, for: 2))
+    #expect(budget.take(60, for: 1))  // it needs more than there is, and is the first to say so
+    #expect(!budget.take(1, for: 2))
+    budget.give(back: 120, from: 1)
+    #expect(budget.take(60, for: 2) && budget.take(60, for: 2))
+    #expect(!budget.take(1, for: 3))
+    budget.give(back: 160, from: 2)
+    #expect(budget.usedBytes == 0)
   }
 }

@@ -204,7 +204,7 @@ private func with(
       let refused = try await onThread { try Client(address).restText() }
       #expect(refused == "error: too many connections from this address\n")
       // A socket whose local port is known before it connects.
-      let probe = try Client(address, beforeConnect: { server.exempt(port: $0) })
+      let probe = try Client(address, beforeConnect: { server.exempt(PeerAddress(ipv4: 0x7f00_0001, port: $0)) })
       let answer = try await onThread {
         try probe.send("p\n")
         return try probe.lines(1)
@@ -235,6 +235,28 @@ private func with(
       for descriptor in group.descriptors { shutdown(descriptor.number, Int32(SHUT_RDWR)) }
       #expect(try await server.reopen(address))
       #expect(server.addresses == [address])
+      let answer = try await onThread {
+        let client = try Client(address)
+        try client.send("a\n")
+        return try client.lines(1)
+      }
+      #expect(answer == "a\n")
+    }
+  }
+
+  @Test func a_dead_listener_that_could_not_be_opened_is_tried_again() async throws {
+    let server = Server(LineWire()) { (line: Line) -> Line in line }
+    try await with(server) { address in
+      let group = try #require(server.state.withLock { $0.groups.first })
+      for descriptor in group.descriptors { shutdown(descriptor.number, Int32(SHUT_RDWR)) }
+      let stranger = try await BlockingPool(threads: 1, queue: 0).run {
+        for descriptor in group.descriptors { descriptor.close() }
+        let port = try #require(address.port)
+        return try ListeningSocket.open(.tcp(host: "127.0.0.1", port: port), loops: 1, deferAccept: false) { _ in }
+      }
+      await #expect(throws: ListenError.self) { try await server.reopen(address) }
+      for group in stranger { group.close() }
+      #expect(try await server.reopen(address))
       let answer = try await onThread {
         let client = try Client(address)
         try client.send("a\n")

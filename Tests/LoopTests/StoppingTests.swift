@@ -36,6 +36,37 @@ private final class Token: Sendable {
     await waitUntil("the handler is still held") { freed.withLock { $0 } }
   }
 
+  @Test(.timeLimit(.minutes(1))) func a_server_that_nobody_holds_goes_on() async throws {
+    weak var server: Server?
+    let address = try await {
+      let started = try await Server(LineWire()) { (line: Line) -> Line in line }.start(on: .free)
+      server = started
+      return try started.address()
+    }()
+    for _ in 0..<3 {
+      let answer = try await onThread {
+        let client = try Client(address)
+        try client.send("a\n")
+        return try client.lines(1)
+      }
+      #expect(answer == "a\n")
+    }
+    await server?.stop()
+    await waitUntil("the stopped server is still held") { server == nil }
+  }
+
+  @Test(.timeLimit(.minutes(1))) func a_stop_while_it_starts_stops_it() async throws {
+    for _ in 0..<20 {
+      let server = Server(LineWire()) { (line: Line) -> Line in line }
+      async let started = server.start(on: .free)
+      let stopping = Task { await server.stop() }
+      _ = try? await started
+      _ = await stopping.value
+      await server.stop()
+      #expect(server.addresses.isEmpty)
+    }
+  }
+
   @Test(.timeLimit(.minutes(1))) func a_cut_before_the_stop_makes_it_a_short_one() async throws {
     let valve = Valve()
     let server = try await Server(LineWire()) { (line: Line) async -> Line in
