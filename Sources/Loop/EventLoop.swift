@@ -63,9 +63,16 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
     var isOpen = true
   }
 
-  /// Fails only where the system has no descriptor or memory for an epoll instance.
+  /// Fails only where the system has no descriptor or memory for an epoll instance and an eventfd.
   package init?(index: Int = 0) {
     guard let ev = ev_loop_new(UInt32(EVFLAG_NOENV)) else { return nil }
+    // libev ends the process where it finds no descriptor for its eventfd, so one is tried first.
+    let spare = open("/dev/null", O_RDONLY | O_CLOEXEC)
+    guard spare >= 0 else {
+      ev_loop_destroy(ev)
+      return nil
+    }
+    Glibc.close(spare)
     self.index = index
     self.ev = ev
     wakeup = .allocate(capacity: 1)

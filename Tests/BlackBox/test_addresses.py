@@ -5,6 +5,7 @@
 import os
 import socket
 import stat
+import subprocess
 
 import pytest
 
@@ -197,3 +198,10 @@ def test_version_is_one_line_and_the_version_that_hello_tells(door):
 
 def test_serve_can_be_said(doord):
     assert doord("serve").get("/hello").status == 200
+
+
+@pytest.mark.parametrize("descriptors", [4, 5, 6])
+def test_too_few_descriptors_to_start_is_a_sentence_and_not_a_crash(descriptors):
+    limit = f"--nofile={descriptors}:{descriptors}"
+    ended = subprocess.run(["prlimit", limit, daemon.binary(), "--port", "0"], capture_output=True, text=True, timeout=20)
+    assert ended.returncode == 1 and "Too many open files" in ended.stderr
