@@ -29,8 +29,11 @@ public struct Configuration: Sendable {
   public var poolThreads = 8
   /// How much work may wait for the pool; beyond it requests are refused with 503.
   public var poolQueue = 1024
-  /// Sees what happens.
+  /// Sees what happens. With nil, failed handlers, turns over 50 ms and notices are a line each on standard error, which is dropped where
+  /// writing it would block; nothing else is said, and a request costs nothing for it.
   public var observer: (any Observer)?
+  /// Stands in where there is no observer.
+  package var fallback: any Observer = StandardErrorObserver()
 
   /// The defaults.
   public init() {}

@@ -44,9 +44,6 @@ extension Observer {
   public func notice(_ text: String) {}
 }
 
-/// For a server that has none.
-final class NoObserver: Observer {}
-
 /// One answered request.
 public struct AnswerRecord: Sendable {
   /// Who asked.

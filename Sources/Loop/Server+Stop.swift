@@ -42,8 +42,8 @@ extension Server {
     for worker in state.withLock({ $0.workers }) { worker.loop.submit { worker.cut() } }
   }
 
-  /// Waits for the end of a server that has been started.
-  func finished() async {
+  /// Returns when a server that was started has stopped; at once if it was not started.
+  public func finished() async {
     await withCheckedContinuation { continuation in
       let isOver = state.withLock { state in
         if state.phase == .new || state.phase == .stopped { return true }
@@ -106,7 +106,7 @@ extension Server {
         _ = await worker.loop.perform { worker.listenAnew(on: descriptor, of: group.address, crew: crew ?? [worker.station]) }
       }
     }
-    configuration.observer?.notice("\(address) was dead and is open again")
+    configuration.watching.notice("\(address) was dead and is open again")
     return true
   }
 

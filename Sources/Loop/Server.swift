@@ -128,7 +128,7 @@ public final class Server: Sendable {
   func open(_ endpoint: Endpoint) throws(ListenError) -> [ListeningGroup] {
     try ListeningSocket.open(
       endpoint, loops: max(1, configuration.loops), deferAccept: configuration.defersAccept && exchange.conversation.clientSpeaksFirst
-    ) { configuration.observer?.notice($0) }
+    ) { configuration.watching.notice($0) }
   }
 
   /// Reuse-port siblings go to one loop each; a single socket is the first loop's, which hands out.

@@ -70,7 +70,7 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
     self.pool = pool
     rules = LifeRules(configuration.deadlines)
     handlerDeadline = configuration.handlerDeadline.inNanoseconds
-    observer = configuration.observer ?? NoObserver()
+    observer = configuration.watching
     isObserved = configuration.observer != nil
     output.initialize(to: Output())
   }
