@@ -75,7 +75,7 @@ extension Flag {
       ) { $0.configuration.loops = try Value.loops($1) },
       Flag(
         name: "no-defer", group: .listening,
-        help: "Accept connections before their first byte has come (without TCP_DEFER_ACCEPT)."
+        help: "Accept before the first byte has come (no TCP_DEFER_ACCEPT): silent clients count, and --idle is exact."
       ) { options, _ in options.configuration.defersAccept = false },
     ]
   }
@@ -84,7 +84,10 @@ extension Flag {
     [
       Flag(
         name: "allow", value: "CIDR", group: .asking,
-        help: "Serve this network only, 10.0.0.0/8 or 2001:db8::/32; repeatable, commas too. Peers outside are reset. (all)"
+        help: """
+          Serve this network only, 10.0.0.0/8 or 2001:db8::/32; repeatable, commas too. TCP peers outside are reset, unless --trust \
+          names them; Unix-socket peers are always served. (all)
+          """
       ) { $0.allowed += try Value.networks($1) },
       Flag(
         name: "trust", value: "CIDR", group: .asking,
@@ -115,10 +118,10 @@ extension Flag {
         name: "max-buffered", value: "SIZE", group: .limits,
         help:
           "Unfinished requests of all connections together; beyond it reading pauses. (\(Value.size(defaults.configuration.maximumBuffered)))"
-      ) { $0.configuration.maximumBuffered = try Value.size($1, in: 64 << 10...1 << 50) },
+      ) { $0.configuration.maximumBuffered = try Value.size($1, in: 64 << 10...1 << 40) },
       Flag(
         name: "max-connections", value: "N", group: .limits,
-        help: "Connections at a time; beyond it 503. (\(defaults.configuration.maximumConnections))"
+        help: "Connections at a time, at most the descriptor limit less 64; beyond it 503. (\(defaults.configuration.maximumConnections))"
       ) { $0.configuration.maximumConnections = try Value.integer($1, in: 1...10_000_000, "a number from 1 to 10000000") },
       Flag(
         name: "per-address", value: "N", group: .limits,

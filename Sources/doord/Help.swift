@@ -12,8 +12,8 @@ enum Help {
              doord parse [--max-head SIZE] [--max-body SIZE] [FILE...]
 
       serve listens and answers until SIGTERM or SIGINT. parse prints what the HTTP parser
-      makes of each file's bytes (or standard input's), one line of JSON for each.
-      TIME is 30 or 30s, 500ms, 2m. SIZE is bytes, 16K or 32M. Defaults are in parentheses.
+      makes of each file's bytes (standard input's for none and for -), one line of JSON for each.
+      TIME is 30 or 30s, 500ms, 2m. SIZE is bytes, 16K, 32M or 1G. Defaults are in parentheses.
 
       """
     for group in Flag.Group.allCases {

@@ -53,6 +53,7 @@ struct Options: Sendable {
     switch operands.first {
     case nil, "serve":
       if let extra = operands.dropFirst().first { throw .operand(extra) }
+      if options.unixPath == nil && given.contains(where: { $0.name == "unix-mode" }) { throw .missingSocket }
     case "parse":
       options.command = .parse
       options.files = Array(operands.dropFirst())
@@ -96,8 +97,10 @@ struct Options: Sendable {
       case Int32(UInt8(ascii: ":")): throw .missingValue(last)
       case Int32(UInt8(ascii: "?")):
         // A known flag's code in optopt: it was given a value and takes none.
-        throw optopt >= firstCode
-          ? .unexpectedValue(last) : .unknownFlag(optopt == 0 ? last : "-\(Unicode.Scalar(UInt8(truncatingIfNeeded: optopt)))")
+        if optopt >= firstCode { throw .unexpectedValue(last) }
+        if optopt != 0 { throw .unknownFlag("-\(Unicode.Scalar(UInt8(truncatingIfNeeded: optopt)))") }
+        let candidates = flags.map { "--" + $0.name }.filter { $0.hasPrefix(last.prefix { $0 != "=" }) }
+        throw candidates.isEmpty ? .unknownFlag(last) : .ambiguous(last, candidates)
       default:
         let index = Int(code - firstCode)
         if flags.indices.contains(index) { try found(flags[index], text(optarg)) }
@@ -112,23 +115,27 @@ struct Options: Sendable {
 /// What is wrong with a command line.
 enum UsageError: Error, Equatable, CustomStringConvertible {
   case unknownFlag(String)
+  case ambiguous(String, [String])
   case missingValue(String)
   case unexpectedValue(String)
   case value(flag: String, value: String, accepted: String)
   case command(String)
   case operand(String)
   case notForParse(String)
+  case missingSocket
 
   /// One sentence.
   var description: String {
     switch self {
-    case .unknownFlag(let flag): "\(flag) is not a flag of doord, or short for several"
+    case .unknownFlag(let flag): "\(flag) is not a flag of doord"
+    case .ambiguous(let flag, let candidates): "\(flag.prefix { $0 != "=" }) may be \(candidates.joined(separator: ", "))"
     case .missingValue(let flag): "\(flag) needs a value"
     case .unexpectedValue(let flag): "\(flag.prefix { $0 != "=" }) takes no value"
     case .value(let flag, let value, let accepted): "--\(flag) takes \(accepted), not \"\(value)\""
     case .command(let word): "\"\(word)\" is not a command of doord; there are serve and parse"
     case .operand(let word): "doord serve takes flags only, not \"\(word)\""
     case .notForParse(let flag): "--\(flag) is a flag of doord serve, not of doord parse"
+    case .missingSocket: "--unix-mode is for the socket of --unix, which is not given"
     }
   }
 }

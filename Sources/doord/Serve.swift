@@ -42,6 +42,11 @@ enum Serve {
     }
     let probe = Probe(server, interval: options.probe, manager: manager, mark: mark) { log?.add($0) }
     monitor.began(server, probe)
+    let (asked, possible) = (configuration.maximumConnections, server.status.maximumConnections)
+    if possible < asked {
+      configuration.observer?.notice(
+        "at most \(possible) connections, not \(asked): the limit of descriptors leaves no more (ulimit -n, LimitNOFILE)")
+    }
     announce(server.addresses)
     probe.start()
     manager.notify("READY=1")

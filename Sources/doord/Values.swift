@@ -40,7 +40,7 @@ enum Value {
       if !overflow && range.contains(total) { return total }
       break
     }
-    throw Unacceptable(accepted: "a size like 1000, 16K or 32M, \(size(range.lowerBound)) to \(size(range.upperBound)) bytes")
+    throw Unacceptable(accepted: "a size like 1000, 16K, 32M or 1G, from \(size(range.lowerBound)) to \(size(range.upperBound))")
   }
 
   static func mode(_ text: String) throws(Unacceptable) -> UInt16 {

@@ -79,13 +79,15 @@ struct OptionsTests {
   }
 
   @Test func a_wrong_flag_or_word_is_named() {
-    #expect(problem("--nonsense") == "--nonsense is not a flag of doord, or short for several")
-    #expect(problem("--max", "1") == "--max is not a flag of doord, or short for several")
-    #expect(problem("-x") == "-x is not a flag of doord, or short for several")
+    #expect(problem("--nonsense") == "--nonsense is not a flag of doord")
+    #expect(problem("--max-b=1") == "--max-b may be --max-body, --max-buffered")
+    #expect(problem("-x") == "-x is not a flag of doord")
     #expect(problem("--port") == "--port needs a value")
     #expect(problem("--no-defer=1") == "--no-defer takes no value")
     #expect(problem("run") == "\"run\" is not a command of doord; there are serve and parse")
     #expect(problem("serve", "now") == "doord serve takes flags only, not \"now\"")
+    #expect(problem("--unix-mode", "660") == "--unix-mode is for the socket of --unix, which is not given")
+    #expect(problem("--max-head", "1") == "--max-head takes a size like 1000, 16K, 32M or 1G, from 64 to 16M, not \"1\"")
   }
 
   @Test func help_tells_each_flag_within_100_columns() {
