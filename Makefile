@@ -49,7 +49,7 @@ lint: ## format of every Swift file, licence lines of every file
 	@scripts/setup lint
 	scripts/lint
 
-bench: ## the table of figures (TARGET=url, COMPARE=revision, ARGS="--quick --only cpu,rss --json FILE")
+bench: ## the table of figures (TARGET=url, COMPARE=revision, ARGS="--only cpu,memory --json FILE")
 	@scripts/setup build bench
 	Benchmarks/bench $(if $(TARGET),--target "$(TARGET)") $(if $(COMPARE),--compare "$(COMPARE)") $(ARGS)
 

@@ -8,6 +8,7 @@ public import Wire
 
 extension HTTPAnswer {
   /// An object put together on the spot: `.json(["ok": true, "name": name])`. Its names are written in order, so the same object is the same bytes.
+  /// A number that is not finite is null.
   public static func json(_ object: JSONObject, status: Int = 200) -> HTTPAnswer {
     var writer = JSONWriter()
     writer.append(object)

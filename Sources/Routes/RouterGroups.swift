@@ -65,6 +65,9 @@ extension Router {
   }
 
   /// Adds middleware that does not wait: `router.use { request, next in next(request).map { try $0.headers.set("Server", "door") } }`.
+  ///
+  /// It refuses by throwing a `Refusal` instead of calling `next`. What `map` changes is each answer and each `Refusal` behind it; the 500
+  /// that stands for any other error is the server's own and stays as it is.
   public mutating func use(_ middleware: @escaping @Sendable (RouteRequest, Next) throws -> Reply<HTTPAnswer>) {
     use(PlainMiddleware(body: middleware))
   }

@@ -48,6 +48,17 @@ extension HTTPAnswer {
   }
 }
 
+extension HTTPAnswer {
+  /// The body as text, for tests: what is not UTF-8 is repaired, and a stream, which only a connection pulls, is empty.
+  public var bodyText: String {
+    switch body {
+    case .empty, .stream: ""
+    case .text(let text): text
+    case .bytes(let bytes): String(decoding: bytes, as: UTF8.self)
+    }
+  }
+}
+
 /// An answer's body.
 public enum Body: Sendable {
   /// None.

@@ -35,12 +35,5 @@ extension Router {
 
 extension HTTPAnswer {
   /// The body as text.
-  var text: String {
-    switch body {
-    case .empty: ""
-    case .text(let text): text
-    case .bytes(let bytes): bytes.text
-    case .stream: "a stream"
-    }
-  }
+  var text: String { bodyText }
 }

@@ -21,4 +21,6 @@ router.put("/lamp") { request in
   guard (0...100).contains(lamp.level) else { throw Refusal.unprocessable("the level is a number from 0 to 100") }
   return .json(lamp)
 }
-try await Server(HTTPWire(), handler: router).run(on: .loopback(port: 8757))
+let server = try await Server(HTTPWire(), handler: router).start(on: .loopback(port: 8080))
+print("listening on \(server.addresses)")
+await server.finished()
