@@ -11,6 +11,8 @@ package final class Admission: Sendable {
   package let maximum: Int
   private let maximumPerAddress: Int?
   private let allowed: [Network]
+  /// Nobody is asked where he comes from: only the sum counts.
+  private let isBlind: Bool
   private let open = Atomic<Int>(0)
   /// Only kept when there is a limit for each address.
   private let byAddress = Locked([AddressKey: Int]())
@@ -32,6 +34,16 @@ package final class Admission: Sendable {
     self.maximum = maximum
     maximumPerAddress = perAddress
     self.allowed = allowed
+    isBlind = perAddress == nil && allowed.isEmpty
+  }
+
+  /// Counts a connection in, if that needs no look at its address and there is room; else nothing is done. The way of nearly all.
+  @inline(__always)
+  func entersUnseen() -> Bool {
+    guard isBlind else { return false }
+    if open.add(1, ordering: .relaxed).newValue <= maximum { return true }
+    open.subtract(1, ordering: .relaxed)
+    return false
   }
 
   /// Whether the gate lets this peer in. Looked at before any state exists.
@@ -55,8 +67,13 @@ package final class Admission: Sendable {
   }
 
   /// Counts it out.
+  @inline(__always)
   package func leave(_ address: PeerAddress) {
     open.subtract(1, ordering: .relaxed)
+    if !isBlind { forget(address) }
+  }
+
+  private func forget(_ address: PeerAddress) {
     guard maximumPerAddress != nil, address.family != .unix else { return }
     byAddress.withLock { counts in
       let key = AddressKey(address)

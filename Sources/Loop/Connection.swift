@@ -33,7 +33,7 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
   @exclusivity(unchecked) @usableFromInline package var peer = Peer()
   /// Which request this is; a task that comes back with another number is too late.
   @exclusivity(unchecked) @usableFromInline var ticket: UInt64 = 0
-  /// Where the station keeps it.
+  /// Where the station keeps it; -1 while `begin` runs.
   @exclusivity(unchecked) var slot = 0
 
   /// Received and not consumed, beginning at its start; nil while there is nothing.
@@ -169,7 +169,7 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
   private func end(_ reason: CloseReason, reset: Bool) {
     let late = task
     let source = outbox?.dropSource()
-    station.poller.stop(self)
+    if reads || writes || deadline != .never { station.poller.stop(self) }
     if reset { station.kernel.reset(descriptor) } else { station.kernel.close(descriptor) }
     descriptor = -1
     requestIsOver()

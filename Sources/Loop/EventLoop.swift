@@ -82,7 +82,10 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
     door_async_init(wakeup) { ev, _, _ in EventLoop.of(ev).hasMail = true }
     ev_async_start(ev, wakeup)  // here and not in `run`: its eventfd is there when the server has started
     door_timer_init(tick, { _, _, _ in }, 1, 1)
-    ev_set_loop_release_cb(ev, { _ in }, { EventLoop.of($0).turnBegins() })
+    ev_set_loop_release_cb(ev, { _ in }, { ev in
+        // Not retained, for the reason that `of` gives; this comes in every turn.
+        if let loop = ev_userdata(ev) { Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.turnBegins() } }
+      })
   }
 
   deinit {
@@ -213,6 +216,7 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
   /// Runs what is ready now, and what that makes ready: a `Task.yield` takes two jobs, and the second is not worth a look at the sockets.
   /// What comes then waits for the next turn, so that tasks that keep each other going do not keep the sockets waiting.
   private func runJobs() {
+    if ready.isEmpty { return }
     for _ in 0..<2 {
       for _ in 0..<min(ready.count, Self.jobsPerTurn) {
         switch ready.popFirst() {

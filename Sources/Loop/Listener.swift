@@ -16,14 +16,22 @@ internal import Wire
 // Nothing that a peer does closes a listener.
 
 package final class Listener: Waiter {
-  /// Accepted in one turn; then the connections have theirs.
-  static let batch = 64
+  /// The most that is accepted in one turn; then the connections have theirs.
+  static let largestBatch = 64
+  /// Full batches in a row, after which each doubles the next.
+  static let patience = 8
   /// How long a listener rests that has no descriptors: those who end meanwhile give theirs back.
   static let pause: Int64 = 100_000_000
 
   private let station: Station
   /// A reuse-port socket is one of several and keeps what it accepts; a Unix-domain or inherited socket is alone and hands out in turn.
   private let crew: [Station]
+  /// How many are accepted in the next turn. Asking until EAGAIN costs a call too many in each turn that brings one connection, as most do,
+  /// and nothing is lost by leaving the rest: the poller tells of it again in the next turn. So the batch follows what comes: after one
+  /// that met EAGAIN it is what there was, and it doubles when that has been too little for some turns.
+  @exclusivity(unchecked) private var batch = 1
+  /// Full batches in a row.
+  @exclusivity(unchecked) private var full = 0
   @exclusivity(unchecked) private var turn = 0
   @exclusivity(unchecked) private var reserve: Int32
   @exclusivity(unchecked) private var isExhausted = false
@@ -43,7 +51,16 @@ package final class Listener: Waiter {
 
   package func start() { station.poller.set(self, reading: true, writing: false) }
 
-  package override func ready(toRead: Bool, toWrite: Bool) { accept(atMost: Self.batch) }
+  package override func ready(toRead: Bool, toWrite: Bool) {
+    let accepted = accept(atMost: batch)
+    if accepted < batch {
+      batch = max(1, accepted)
+      full = 0
+    } else {
+      full = min(full + 1, Self.patience)
+      if full == Self.patience { batch = min(batch * 2, Self.largestBatch) }
+    }
+  }
 
   package override func deadlineReached() {
     guard descriptor >= 0, !isDead else { return }
@@ -52,10 +69,10 @@ package final class Listener: Waiter {
   }
 
   /// How many were accepted.
-  @discardableResult
   private func accept(atMost limit: Int) -> Int {
     var accepted = 0
-    for _ in 0..<limit {
+    for _ in 0..<Self.largestBatch {
+      if accepted == limit { break }
       let result = station.kernel.accept(descriptor, from: &address)
       if result >= 0 {
         accepted += 1
@@ -122,9 +139,9 @@ package final class Listener: Waiter {
     var accepted = 0
     isExhausted = false
     while !isDead {
-      let batch = accept(atMost: Self.batch)
-      accepted += batch
-      if batch == 0 || isExhausted { break }
+      let count = accept(atMost: Self.largestBatch)
+      accepted += count
+      if count == 0 || isExhausted { break }
     }
     station.poller.forget(self)
     descriptor = -1

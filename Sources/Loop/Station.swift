@@ -41,6 +41,8 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
 
   @exclusivity(unchecked) package private(set) var connections: [Connection] = []
   @exclusivity(unchecked) private var free: [Connection] = []
+  /// The object of the last connection that was closed as soon as it was begun.
+  @exclusivity(unchecked) private var spare: Connection?
   @exclusivity(unchecked) private var ended: [Connection] = []
   @exclusivity(unchecked) private var unsettled: [Connection] = []
   @exclusivity(unchecked) private var starved: [Connection] = []
@@ -92,24 +94,35 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
   /// Takes over an accepted descriptor.
   package func adopt(_ descriptor: Int32, from address: PeerAddress) {
     acceptedCount.add(1, ordering: .relaxed)
+    if admission.entersUnseen() { return take(descriptor, address, nil) }
     guard admission.lets(address) else { return turnAway(descriptor, address, .gate) }
     let refusal = admission.enter(address)
     if refusal != nil && admission.isFarOver(by: Self.courtesy) {
       admission.leave(address)
       return turnAway(descriptor, address, .limit)
     }
-    let connection = free.popLast() ?? Connection(self)
-    connection.slot = connections.count
-    connections.append(connection)
-    openCount.store(connections.count, ordering: .relaxed)
+    take(descriptor, address, refusal)
+  }
+
+  /// Most connections are answered and closed in `begin`. They are not listed, and their object is the next one's at once: no callback
+  /// of it is on the stack.
+  private func take(_ descriptor: Int32, _ address: PeerAddress, _ refusal: Refusal?) {
+    let connection = spare ?? free.popLast() ?? Connection(self)
+    spare = nil
+    connection.slot = -1
+    openCount.store(connections.count + 1, ordering: .relaxed)
     var peer = Peer(id: Self.lastPeer.add(1, ordering: .relaxed).newValue, address: address)
     if address.family == .unix, let process = kernel.credentials(descriptor) {
       peer.credentials = UnixCredentials(pid: process.pid, uid: process.uid, gid: process.gid)
     }
     if isObserved { observer.accepted(peer) }
     connection.begin(descriptor, peer, refusal)
-    // Closed in one sitting, and no callback of it is on the stack: the next one may have the object at once.
-    if !ended.isEmpty && ended[ended.count - 1] === connection { recycle(ended.removeLast()) }
+    if connection.isClosed {
+      spare = connection
+    } else {
+      connection.slot = connections.count
+      connections.append(connection)
+    }
   }
 
   private func turnAway(_ descriptor: Int32, _ address: PeerAddress, _ reason: TurnAwayReason) {
@@ -120,13 +133,15 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
   /// The connection is closed; its object is kept until nothing of it can be on the stack.
   func remove(_ connection: Connection) {
     admission.leave(connection.peer.address)
-    let last = connections.removeLast()
-    if last !== connection {
-      connections[connection.slot] = last
-      last.slot = connection.slot
+    if connection.slot >= 0 {
+      let last = connections.removeLast()
+      if last !== connection {
+        connections[connection.slot] = last
+        last.slot = connection.slot
+      }
+      ended.append(connection)
     }
     openCount.store(connections.count, ordering: .relaxed)
-    ended.append(connection)
     checkEmpty()
   }
 
@@ -202,6 +217,8 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
   /// After the loop has ended: breaks the circle between the station and its pooled connections.
   package func dismantle() {
     endOfTurn()
+    if let spare { free.append(spare) }
+    spare = nil
     for connection in free { poller.forget(connection) }
     free.removeAll()
     emptied = {}

@@ -16,10 +16,12 @@ extension Watch {
       door_watch_io(self),
       { _, watcher, events in
         guard let owner = watcher?.pointee.data else { return }
-        let waiter = Unmanaged<Waiter>.fromOpaque(owner).takeUnretainedValue()
         // EV_ERROR comes when libev has given the watcher up; the system call will say why, so it is told as both.
         let failed = UInt32(bitPattern: events) & UInt32(truncatingIfNeeded: EV_ERROR) != 0
-        waiter.ready(toRead: failed || events & Int32(EV_READ) != 0, toWrite: failed || events & Int32(EV_WRITE) != 0)
+        // Not retained: it outlives the watch.
+        Unmanaged<Waiter>.fromOpaque(owner)._withUnsafeGuaranteedRef {
+          $0.ready(toRead: failed || events & Int32(EV_READ) != 0, toWrite: failed || events & Int32(EV_WRITE) != 0)
+        }
       }, -1, 0)
     pointee.io.data = owner
     door_timer_init(

@@ -145,13 +145,29 @@ private final class AcceptingKernel: Kernel, @unchecked Sendable {  // used on t
   }
 
   @Test func a_turn_accepts_a_batch_and_leaves_the_rest_to_the_next() {
-    kernel.answers = Array(10..<210)
-    listener.ready(toRead: true, toWrite: false)
-    #expect(station.connections.count == Listener.batch)
+    kernel.answers = Array(10..<410)
+    // One for some turns, then each time twice as many, up to the largest.
+    for total in Array(1...8) + [10, 14, 22, 38, 70, 134, 198] {
+      listener.ready(toRead: true, toWrite: false)
+      #expect(station.connections.count == total)
+    }
     // At the end, all that is queued.
-    #expect(listener.close() == 200 - Listener.batch)
-    #expect(station.connections.count == 200)
+    #expect(listener.close() == 400 - 198)
+    #expect(station.connections.count == 400)
     station.cut()
     station.dismantle()
+  }
+
+  @Test func a_turn_that_brings_one_connection_asks_once() {
+    // The tenth turn asks for four, and finds two and the end of the queue; so the next is of two, and then of one.
+    kernel.answers = Array(10..<22)
+    for _ in 0..<10 { listener.ready(toRead: true, toWrite: false) }
+    #expect(station.connections.count == 12 && kernel.accepts == 13)
+    for (next, accepts) in [(22, 15), (23, 16), (24, 17)] {
+      kernel.answers = [next]
+      listener.ready(toRead: true, toWrite: false)
+      #expect(kernel.accepts == accepts)
+    }
+    end()
   }
 }
