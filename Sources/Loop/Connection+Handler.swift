@@ -28,7 +28,7 @@ extension Connection {
 
   private func begin(_ terms: Terms, isOffloaded: Bool) -> Run {
     let allowed = terms.deadline?.inNanoseconds ?? station.handlerDeadline
-    life.handlerRuns(until: station.poller.now + allowed, waits: terms.waits)
+    life.handlerRuns(until: station.now + allowed, waits: terms.waits)
     justRead = false
     station.taskBegan()
     return Run(ticket: ticket, isOffloaded: isOffloaded)
@@ -93,7 +93,7 @@ extension Connection {
     station.observer.answered(
       AnswerRecord(
         peer: peer, origin: record.origin, label: record.label, status: status, bytes: answerBytes,
-        duration: .nanoseconds(station.poller.now - began), refusal: record.refusal))
+        duration: .nanoseconds(station.now - began), refusal: record.refusal))
   }
 }
 

@@ -31,7 +31,7 @@ extension Connection {
       }
       share -= count
       if life.state == .idle {
-        if !life.isFirst { began = station.poller.now }
+        if !life.isFirst { began = station.now }
         life.received(count, at: began, station.rules)
       }
       // A read that left room has emptied the socket; the poller tells if more comes.
@@ -213,7 +213,7 @@ extension Connection {
       }
       let full = count == share
       share -= count
-      life.received(count, at: station.poller.now, station.rules)
+      life.received(count, at: station.now, station.rules)
       if keeps { append(UnsafeRawBufferPointer(start: station.scratch, count: count)) }
       if !full { return }
     }
@@ -238,7 +238,7 @@ extension Connection {
         return
       }
       share -= count
-      life.received(count, at: station.poller.now, station.rules)
+      life.received(count, at: station.now, station.rules)
       if count < Station.scratchSize { return }
     }
   }

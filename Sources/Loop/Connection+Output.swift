@@ -71,7 +71,7 @@ extension Connection {
   }
 
   private func blocked(took count: Int) {
-    let begins = life.wouldBlock(took: count, at: station.poller.now, station.rules)
+    let begins = life.wouldBlock(took: count, at: station.now, station.rules)
     if begins { outbox?.takenBefore = takenByClient }
   }
 
@@ -117,11 +117,11 @@ extension Connection {
     guard life.state == .writing else { return }
     if !isTold { observeAnswer() }
     isTold = false
-    let action = life.drained(unsettled: isUnsettled, at: station.poller.now, station.rules)
+    let action = life.drained(unsettled: isUnsettled, at: station.now, station.rules)
     sentBytes = 0
     if case .next = action {
       requestIsOver()
-      began = station.poller.now
+      began = station.now
     } else if life.state == .idle {
       requestIsOver()
     } else {

@@ -74,7 +74,7 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
     self.descriptor = descriptor
     self.peer = peer
     (sentBytes, answerBytes) = (0, 0)
-    began = station.poller.now
+    began = station.now
     life = ConnectionLife(acceptedAt: began, staysOpen: staysOpen, station.rules)
     if let refusal {
       refuse(refusal)
@@ -94,7 +94,7 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
   }
 
   package override func deadlineReached() {
-    perform(life.deadlinePassed(at: station.poller.now, taken: takenSinceDeadlineWasSet(), station.rules))
+    perform(life.deadlinePassed(at: station.now, taken: takenSinceDeadlineWasSet(), station.rules))
     settle()
   }
 
@@ -114,7 +114,7 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
   // MARK: Told by the server
 
   func stop() {
-    perform(life.stop(at: station.poller.now))
+    perform(life.stop(at: station.now))
     // A stream is asked to come to its end, and pulled for it.
     if let source = outbox?.source {
       source.finish()

@@ -82,9 +82,13 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
     door_async_init(wakeup) { ev, _, _ in EventLoop.of(ev).hasMail = true }
     ev_async_start(ev, wakeup)  // here and not in `run`: its eventfd is there when the server has started
     door_timer_init(tick, { _, _, _ in }, 1, 1)
-    ev_set_loop_release_cb(ev, { _ in }, { ev in
+    ev_set_loop_release_cb(
+      ev, { _ in },
+      { ev in
         // Not retained, for the reason that `of` gives; this comes in every turn.
-        if let loop = ev_userdata(ev) { Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.turnBegins() } }
+        if let loop = ev_userdata(ev) {
+          Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.turnBegins() }
+        }
       })
   }
 
@@ -178,10 +182,14 @@ package final class EventLoop: Poller, TaskExecutor, @unchecked Sendable {
 
   /// Runs `body` on the loop's thread, in this turn or the next. Any thread. False, and `body` is dropped, if the loop has ended.
   @discardableResult
-  package override func submit(_ body: @escaping @Sendable () -> Void) -> Bool { put(.closure(body)) }
+  package override func submit(_ body: @escaping @Sendable () -> Void) -> Bool {
+    put(.closure(body))
+  }
 
   /// Runs `body` on the loop's thread, after what is on its stack now. On the thread.
-  package override func later(_ body: @escaping () -> Void) { if !isOver { ready.append(.closure(body)) } }
+  package override func later(_ body: @escaping () -> Void) {
+    if !isOver { ready.append(.closure(body)) }
+  }
 
   /// Takes a job of a task. Any thread.
   package func enqueue(_ job: consuming ExecutorJob) {

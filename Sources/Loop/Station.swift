@@ -35,6 +35,9 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
   package let budget: Budget
   package let pool: BlockingPool?
 
+  /// The poller's moment. Without a reference counted up and down for each look at the clock: the station holds the poller.
+  var now: Moment { Unmanaged.passUnretained(poller)._withUnsafeGuaranteedRef { $0.now } }
+
   let scratch = UnsafeMutableRawPointer.allocate(byteCount: Station.scratchSize, alignment: 64)
   /// Where answers are written. Whoever writes one sends it, or moves it away, before the stack unwinds.
   let output = UnsafeMutablePointer<Output>.allocate(capacity: 1)
@@ -107,8 +110,7 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
   /// Most connections are answered and closed in `begin`. They are not listed, and their object is the next one's at once: no callback
   /// of it is on the stack.
   private func take(_ descriptor: Int32, _ address: PeerAddress, _ refusal: Refusal?) {
-    let connection = spare ?? free.popLast() ?? Connection(self)
-    spare = nil
+    let connection = spare.take() ?? free.popLast() ?? Connection(self)
     connection.slot = -1
     openCount.store(connections.count + 1, ordering: .relaxed)
     var peer = Peer(id: Self.lastPeer.add(1, ordering: .relaxed).newValue, address: address)

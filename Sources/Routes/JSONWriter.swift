@@ -29,8 +29,7 @@ struct JSONWriter: ~Copyable {
     append(UInt8(ascii: "{"))
     object.withSorted { members in
       for index in 0..<members.count {
-        if index > 0 { append(UInt8(ascii: ",")) }
-        append(quoted: members.name(index))
+        append(quoted: members.name(index), behind: index > 0 ? UInt8(ascii: ",") : nil)
         append(UInt8(ascii: ":"))
         append(members.value(index))
       }
@@ -41,7 +40,7 @@ struct JSONWriter: ~Copyable {
   private mutating func append(_ value: JSONValue) {
     switch value {
     case .null: append("null")
-    case .bool(let value): append(value ? "true" : "false")
+    case .bool(let value): if value { append("true") } else { append("false") }
     case .int(let value): append(text: String(value))
     case .double(let value): append(value)
     case .string(let value): append(quoted: value)
@@ -68,26 +67,38 @@ struct JSONWriter: ~Copyable {
     text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
   }
 
-  private mutating func append(quoted text: String) {
-    append(UInt8(ascii: "\""))
-    let done: Void? = text.utf8.withContiguousStorageIfAvailable { append(escaping: $0) }
-    if done == nil { Array(text.utf8).withUnsafeBufferPointer { append(escaping: $0) } }
-    append(UInt8(ascii: "\""))
+  private mutating func append(quoted text: String, behind separator: UInt8? = nil) {
+    let done: Void? = text.utf8.withContiguousStorageIfAvailable { append(quoted: $0, behind: separator) }
+    if done == nil { Array(text.utf8).withUnsafeBufferPointer { append(quoted: $0, behind: separator) } }
   }
 
-  private mutating func append(escaping bytes: UnsafeBufferPointer<UInt8>) {
-    reserve(bytes.count)
-    let end = start + count
+  /// One check for room, and what needs no escape, as most text, in one go.
+  private mutating func append(quoted bytes: UnsafeBufferPointer<UInt8>, behind separator: UInt8?) {
+    let quote = UInt8(ascii: "\"")
+    reserve(bytes.count + 3)
+    var end = start + count
+    if let separator {
+      end.pointee = separator
+      end += 1
+    }
+    end.pointee = quote
+    end += 1
     var index = 0
     while index < bytes.count, !JSONWriter.needsEscape(bytes[index]) {
       end[index] = bytes[index]
       index += 1
     }
-    count += index
-    while index < bytes.count {
-      if JSONWriter.needsEscape(bytes[index]) { append(escaped: bytes[index]) } else { append(bytes[index]) }
-      index += 1
+    end[index] = quote
+    count = end + index - start
+    if index < bytes.count { append(escaping: bytes, from: index) } else { count += 1 }
+  }
+
+  @inline(never)
+  private mutating func append(escaping bytes: UnsafeBufferPointer<UInt8>, from index: Int) {
+    for byte in bytes[index...] {
+      if JSONWriter.needsEscape(byte) { append(escaped: byte) } else { append(byte) }
     }
+    append(UInt8(ascii: "\""))
   }
 
   @inline(__always)
@@ -112,8 +123,12 @@ struct JSONWriter: ~Copyable {
     }
   }
 
+  /// Inlined, a literal becomes a store or two.
+  @inline(__always)
   private mutating func append(_ literal: StaticString) {
-    append(UnsafeRawBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
+    reserve(literal.utf8CodeUnitCount)
+    UnsafeMutableRawPointer(start + count).copyMemory(from: literal.utf8Start, byteCount: literal.utf8CodeUnitCount)
+    count += literal.utf8CodeUnitCount
   }
 
   private mutating func append(_ bytes: UnsafeRawBufferPointer) {
