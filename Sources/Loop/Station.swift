@@ -136,12 +136,12 @@ package final class Station: @unchecked Sendable {  // used on the loop's thread
   func remove(_ connection: Connection) {
     admission.leave(connection.peer.address)
     if connection.slot >= 0 {
+      ended.append(connection)  // before the list lets go of it: nobody on the stack need hold it
       let last = connections.removeLast()
       if last !== connection {
         connections[connection.slot] = last
         last.slot = connection.slot
       }
-      ended.append(connection)
     }
     openCount.store(connections.count, ordering: .relaxed)
     checkEmpty()

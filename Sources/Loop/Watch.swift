@@ -18,7 +18,7 @@ extension Watch {
         guard let owner = watcher?.pointee.data else { return }
         // EV_ERROR comes when libev has given the watcher up; the system call will say why, so it is told as both.
         let failed = UInt32(bitPattern: events) & UInt32(truncatingIfNeeded: EV_ERROR) != 0
-        // Not retained: it outlives the watch.
+        // Not retained: it outlives the watch, and the station lets go of a connection only at the end of the turn.
         Unmanaged<Waiter>.fromOpaque(owner)._withUnsafeGuaranteedRef {
           $0.ready(toRead: failed || events & Int32(EV_READ) != 0, toWrite: failed || events & Int32(EV_WRITE) != 0)
         }
