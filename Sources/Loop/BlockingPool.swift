@@ -95,24 +95,9 @@ package final class BlockingPool: TaskExecutor {
   }
 
   private func startThread() {
-    // A new thread has its creator's signal mask, and no moment without it.
-    var all = sigset_t()
-    var former = sigset_t()
-    sigfillset(&all)
-    pthread_sigmask(SIG_SETMASK, &all, &former)
-    defer { pthread_sigmask(SIG_SETMASK, &former, nil) }
-    var thread = pthread_t()
-    let pool = Unmanaged.passRetained(self)
-    let result = pthread_create(
-      &thread, nil,
-      { raw in
-        if let raw { Unmanaged<BlockingPool>.fromOpaque(raw).takeRetainedValue().serve() }
-        return nil
-      }, pool.toOpaque())
-    guard result != 0 else { return }
+    if Loop.startThread(named: name, isJoined: true, serve) { return }
     // The system has no thread to give (EAGAIN). Another of ours will come to the job; without any, the caller has to do it: late and
     // in the wrong place is better than never.
-    pool.release()
     let alone = state.withLock { state in
       state.running -= 1
       return state.running == 0
@@ -129,7 +114,6 @@ package final class BlockingPool: TaskExecutor {
   }
 
   private func serve() {
-    pthread_setname_np(pthread_self(), name)
     while true {
       switch nextTurn() {
       case .job(let job): run(job)

@@ -6,10 +6,11 @@ internal import Glibc
 
 // Threads of our own, for loops, the blocking pool and whatever a daemon runs beside them.
 
-/// Starts a detached thread that runs `body` with every signal blocked: signals, SIGPIPE too, are the business of whoever owns the
+/// Starts a thread that runs `body` with every signal blocked: signals, SIGPIPE too, are the business of whoever owns the
 /// process. The name is cut to 15 bytes. False if the system has no thread to give.
+/// - Parameter isJoined: Whether somebody joins it; else it is detached.
 @discardableResult
-package func startThread(named name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
+package func startThread(named name: String, isJoined: Bool = false, _ body: @escaping @Sendable () -> Void) -> Bool {
   // A new thread has its creator's signal mask, so there is no moment without it.
   var all = sigset_t()
   var former = sigset_t()
@@ -31,7 +32,7 @@ package func startThread(named name: String, _ body: @escaping @Sendable () -> V
     start.release()
     return false
   }
-  pthread_detach(thread)
+  if !isJoined { pthread_detach(thread) }
   return true
 }
 
