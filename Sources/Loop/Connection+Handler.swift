@@ -36,7 +36,7 @@ extension Connection {
 
   /// The task, which may have ended already.
   @usableFromInline
-  package func runs(_ task: Task<Void, Never>, _ run: Run) {
+  package func runs(_ task: Task<Void, any Error>, _ run: Run) {
     if ticket == run.ticket && life.state == .handling { self.task = task }
   }
 

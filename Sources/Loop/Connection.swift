@@ -47,7 +47,7 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
   /// What the kernel did not take at once.
   @exclusivity(unchecked) var outbox: Outbox?
   /// The task that makes the answer.
-  @exclusivity(unchecked) var task: Task<Void, Never>?
+  @exclusivity(unchecked) var task: Task<Void, any Error>?
   @exclusivity(unchecked) var timers: [OneShot]?
   /// What an observer is told of the request; only kept where there is one.
   @exclusivity(unchecked) var record: RequestRecord?

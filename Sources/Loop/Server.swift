@@ -51,7 +51,7 @@ public final class Server: Sendable {
   @inlinable
   public convenience init<Format: WireFormat>(
     _ wire: Format, configuration: Configuration = Configuration(),
-    handler: @escaping @Sendable (Format.Request) async throws -> Format.Answer
+    handler: nonisolated(nonsending) @escaping @Sendable (Format.Request) async throws -> Format.Answer
   ) {
     self.init(wire, handler: AsyncHandler(handler), configuration: configuration)
   }

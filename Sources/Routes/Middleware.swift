@@ -43,10 +43,10 @@ public struct Next: Sendable {
   }
 
   /// Goes on with `request` and waits for the answer, for middleware that is async. Throws what the handler throws.
-  public func answer(to request: RouteRequest) async throws -> HTTPAnswer { try await self(request).value() }
+  public nonisolated(nonsending) func answer(to request: RouteRequest) async throws -> HTTPAnswer { try await self(request).value() }
 
   /// `body` as a reply, run where the route asks to be run and on its terms.
-  func reply(_ body: @escaping @Sendable () async throws -> HTTPAnswer) -> Reply<HTTPAnswer> {
+  func reply(_ body: nonisolated(nonsending) @escaping @Sendable () async throws -> HTTPAnswer) -> Reply<HTTPAnswer> {
     switch end {
     case .route(let route): route.reply(body)
     case .reply: .later(Terms(), body)
@@ -65,7 +65,7 @@ struct PlainMiddleware: Middleware {
 
 /// Middleware made of an async closure. Every answer behind it is a task's.
 struct AsyncMiddleware: Middleware {
-  let body: @Sendable (RouteRequest, Next) async throws -> HTTPAnswer
+  let body: nonisolated(nonsending) @Sendable (RouteRequest, Next) async throws -> HTTPAnswer
 
   func respond(to request: RouteRequest, next: Next) -> Reply<HTTPAnswer> {
     next.reply { try await body(request, next).checked() }
@@ -88,7 +88,7 @@ extension Reply<HTTPAnswer> {
   }
 
   /// The answer, run here and now; on which thread and for how long is the caller's business.
-  func value() async throws -> HTTPAnswer {
+  nonisolated(nonsending) func value() async throws -> HTTPAnswer {
     switch self {
     case .now(let answer): answer
     case .failed(let error): throw error
@@ -108,7 +108,7 @@ extension Reply<HTTPAnswer> {
 }
 
 extension HTTPAnswer {
-  fileprivate init(awaiting body: @Sendable () async throws -> HTTPAnswer) async throws {
+  fileprivate nonisolated(nonsending) init(awaiting body: nonisolated(nonsending) @Sendable () async throws -> HTTPAnswer) async throws {
     do { self = try await body() } catch let refusal as Refusal { self = .refusal(refusal) }
   }
 

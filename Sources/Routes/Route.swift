@@ -87,7 +87,7 @@ final class Route: Sendable {
   }
 
   /// `body` as a reply: where this route's own answer is made, and on its terms.
-  func reply(_ body: @escaping @Sendable () async throws -> HTTPAnswer) -> Reply<HTTPAnswer> {
+  func reply(_ body: nonisolated(nonsending) @escaping @Sendable () async throws -> HTTPAnswer) -> Reply<HTTPAnswer> {
     if case .pool = action { .offloaded(terms, body) } else { .later(terms, body) }
   }
 }

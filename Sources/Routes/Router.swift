@@ -55,7 +55,7 @@ public struct Router: Sendable {
   /// Answers inline.
   public typealias Plain = @Sendable (RouteRequest) throws -> HTTPAnswer
   /// Answers in a task.
-  public typealias Async = @Sendable (RouteRequest) async throws -> HTTPAnswer
+  public typealias Async = nonisolated(nonsending) @Sendable (RouteRequest) async throws -> HTTPAnswer
 
   /// Answers GET, and HEAD where no route does.
   public mutating func get(_ pattern: String, _ options: RouteOption..., answer: @escaping Plain) {

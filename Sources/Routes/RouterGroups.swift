@@ -73,7 +73,7 @@ extension Router {
   }
 
   /// Adds async middleware, which goes on with `try await next.answer(to: request)`. It makes a task of every route behind it.
-  public mutating func use(_ middleware: @escaping @Sendable (RouteRequest, Next) async throws -> HTTPAnswer) {
+  public mutating func use(_ middleware: nonisolated(nonsending) @escaping @Sendable (RouteRequest, Next) async throws -> HTTPAnswer) {
     use(AsyncMiddleware(body: middleware))
   }
 

@@ -26,14 +26,18 @@ extension Handler {
 
 /// How an answer comes.
 public enum Reply<Answer: Sendable>: Sendable {
+  /// What a task does for an answer. It runs where its caller does: every hop to another executor and back is asked of the task's record
+  /// of its executor, under a lock.
+  public typealias Work = nonisolated(nonsending) @Sendable () async throws -> Answer
+
   /// It is here.
   case now(Answer)
   /// A handler failed before there was an answer: a `Refusal` is answered as it is, anything else as a 500 whose detail is only logged.
   case failed(any Error)
   /// A task on the loop's thread makes it. It starts at once, without a hop.
-  case later(Terms, @Sendable () async throws -> Answer)
+  case later(Terms, Work)
   /// A task on the blocking pool makes it.
-  case offloaded(Terms, @Sendable () async throws -> Answer)
+  case offloaded(Terms, Work)
 }
 
 /// The terms on which a later answer is waited for.
@@ -104,11 +108,11 @@ public struct PlainHandler<Request: Sendable, Answer: Sendable>: Handler {
 
 /// A handler made of a closure that answers later, in a task on the loop.
 public struct AsyncHandler<Request: Sendable, Answer: Sendable>: Handler {
-  @usableFromInline let answer: @Sendable (Request) async throws -> Answer
+  @usableFromInline let answer: nonisolated(nonsending) @Sendable (Request) async throws -> Answer
 
   /// Answers with what `answer` returns.
   @inlinable
-  public init(_ answer: @escaping @Sendable (Request) async throws -> Answer) { self.answer = answer }
+  public init(_ answer: nonisolated(nonsending) @escaping @Sendable (Request) async throws -> Answer) { self.answer = answer }
 
   /// Starts the closure.
   @inlinable
