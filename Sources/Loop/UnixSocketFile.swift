@@ -11,7 +11,8 @@ import Glibc
 ///
 /// Looking and then acting on a path is a race: two servers that both find a stale file would both remove it, the second one the fresh
 /// file of the first. So both sides do it with the directory locked (flock(2)), which needs no lock file that stays behind. Where the
-/// directory cannot be locked (it cannot be read, or its file system knows no locks) it goes without.
+/// directory cannot be locked (it cannot be read, its file system knows no locks, or somebody who may read it keeps it locked) it goes
+/// without.
 final class UnixSocketFile: Sendable {
   /// sockaddr_un's path has 108 bytes, the last a NUL.
   static let maximumPath = 107
@@ -39,7 +40,7 @@ final class UnixSocketFile: Sendable {
     let address = BoundAddress.unix(path: path)
     let name = address.description
     let socket = try makeSocket(name)
-    let lock = try lockDirectory(of: path, name)
+    let lock = lockDirectory(of: path)
     defer { lock?.close() }
     try removeStaleFile(path, name)
     try succeed("bind", name, withAddress(path) { bind(socket.number, $0, $1) })
@@ -57,7 +58,8 @@ final class UnixSocketFile: Sendable {
   /// Removes the file if it is still this socket's: somebody may have put another in its place. The socket must still be open, so that
   /// the inode's number is not in use again.
   func remove() {
-    let lock = (try? UnixSocketFile.lockDirectory(of: path, path)) ?? nil
+    guard identity.withLock({ $0 != nil }) else { return }
+    let lock = UnixSocketFile.lockDirectory(of: path)
     removeLocked()
     lock?.close()
   }
@@ -106,7 +108,7 @@ final class UnixSocketFile: Sendable {
     return (Identity(device: status.st_dev, inode: status.st_ino), status.st_mode & S_IFMT == S_IFSOCK)
   }
 
-  private static func lockDirectory(of path: String, _ name: String) throws(ListenError) -> Descriptor? {
+  private static func lockDirectory(of path: String) -> Descriptor? {
     let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
     let directory = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     let number = Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -117,7 +119,7 @@ final class UnixSocketFile: Sendable {
       guard errno == EWOULDBLOCK || errno == EINTR else { return nil }
       usleep(10_000)
     }
-    throw .system(call: "flock", address: name, errno: EWOULDBLOCK)
+    return nil
   }
 
   private static func makeSocket(_ name: String) throws(ListenError) -> Descriptor {

@@ -122,6 +122,22 @@ private func leaveStaleFile(_ path: String, type: __socket_type = SOCK_STREAM) t
     }
   }
 
+  @Test func a_directory_that_somebody_keeps_locked_delays_and_does_not_hinder() throws {
+    try withDirectory { directory in
+      let path = directory + "/s"
+      try leaveStaleFile(path).close()
+      let stranger = Descriptor(owning: try systemCall(Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)))
+      try systemCall(flock(stranger.number, LOCK_EX))
+      let group = try open(path)
+      _ = try connectClient(to: group.address)
+      group.close()
+      #expect(status(path) == nil)
+      let again = ContinuousClock().measure { group.withdraw() }
+      #expect(again < .seconds(1))
+      withExtendedLifetime(stranger) {}
+    }
+  }
+
   @Test func another_servers_file_at_the_path_is_not_removed() throws {
     try withDirectory { directory in
       let path = directory + "/s"
