@@ -29,6 +29,8 @@ final class Probe: Sendable {
     var last: Answer?
     /// In a row.
     var misses = 0
+    /// Clients have no answer from it, for longer than one question and whatever the probe did.
+    var isLost = false
     var reopened = 0
   }
 
@@ -41,6 +43,9 @@ final class Probe: Sendable {
     /// For an answer, in seconds.
     var patience = 5
   }
+
+  /// A watchdog that wants more signs of life than this goes without: they must not cost a processor.
+  private static let shortestSign = Duration.milliseconds(100)
 
   private let server: Server
   private let interval: Duration
@@ -85,7 +90,7 @@ final class Probe: Sendable {
     var nextProbe = clock.now + interval
     var nextSign = clock.now
     var stale: Set<Int> = []
-    let tick = min(pace.tick, manager.watchdogInterval ?? pace.tick)
+    let tick = min(pace.tick, max(manager.watchdogInterval ?? pace.tick, Probe.shortestSign))
     while ending.wait(timeout: .now() + .microseconds(tick.microseconds)) == .timedOut {
       watchLoops(&stale)
       if interval > .zero && clock.now >= nextProbe {
@@ -93,7 +98,7 @@ final class Probe: Sendable {
         nextProbe = clock.now + interval
       }
       if let watchdog = manager.watchdogInterval, clock.now >= nextSign {
-        let isHanging = !stale.isEmpty || state.contains { $0.last == .silent && $0.misses >= 2 }
+        let isHanging = !stale.isEmpty || state.contains(where: \.isLost)
         if !isHanging { manager.notify("WATCHDOG=1") }
         nextSign = clock.now + watchdog
       }
@@ -119,8 +124,11 @@ final class Probe: Sendable {
       let misses = targets.withLock { targets in
         targets[index].last = answer
         switch answer {
-        case .hit: targets[index].misses = 0
-        case .dead, .silent: targets[index].misses += 1
+        case .hit:
+          targets[index].misses = 0
+          targets[index].isLost = false
+        case .dead, .silent:
+          targets[index].misses += 1
         case .unasked: break
         }
         return targets[index].misses
@@ -128,11 +136,14 @@ final class Probe: Sendable {
       switch answer {
       case .hit: if target.misses >= 2 { log("\(target.address) answers again") }
       case .unasked: if target.last != .unasked { log("the probe cannot ask \(target.address): no descriptor or port is free") }
-      case .silent: if misses == 2 { log("\(target.address) accepts and does not answer") }
-      case .dead:
-        if misses >= 2, let problem = reopen(index, target.address), misses == 2 {
-          log("\(target.address) is dead to clients and was not reopened: \(problem)")
-        }
+      case .silent:
+        if misses == 2 { log("\(target.address) accepts and does not answer") }
+        targets.withLock { $0[index].isLost = misses >= 2 }
+      case .dead where misses >= 2:
+        let problem = reopen(index, target.address)
+        targets.withLock { $0[index].isLost = problem != nil }
+        if let problem, misses == 2 { log("\(target.address) is dead to clients and was not reopened: \(problem)") }
+      case .dead: break
       }
     }
   }

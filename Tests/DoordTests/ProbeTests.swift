@@ -81,12 +81,8 @@ struct ProbeTests {
   }
 
   @Test func a_loop_that_hangs_is_named_and_withholds_the_watchdog() async throws {
-    let name = "@doord-test-\(getpid())-\(UInt32.random(in: 0 ... .max))"
-    let notified = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let (notified, manager) = try makeManager("100000")
     defer { close(notified) }
-    try #require(withUnixAddress(name) { bind(notified, $0, $1) } == 0)
-    let environment = ["NOTIFY_SOCKET": name, "WATCHDOG_USEC": "100000", "WATCHDOG_PID": "\(getpid())"]
-    let manager = ServiceManager { environment[$0] }
     #expect(manager.watchdogInterval == .milliseconds(50))
 
     let gate = DispatchSemaphore(value: 0)
@@ -118,6 +114,43 @@ struct ProbeTests {
     await server.stop()
   }
 
+  @Test func an_address_that_stays_dead_withholds_the_watchdog() async throws {
+    let path = "/tmp/doord-dead-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock"
+    let (notified, manager) = try makeManager("1000000")
+    defer { close(notified) }
+    let server = try await makeServer(.unix(path))
+    let probe = Probe(
+      server, interval: .milliseconds(50), manager: manager, mark: ProbeMark(), pace: Probe.Pace(tick: .milliseconds(20))
+    ) { _ in }
+    probe.start()
+    #expect(receive(notified) == "WATCHDOG=1")
+    // Its file is elsewhere: nobody finds the door, and its listener lives, so that there is nothing to reopen.
+    try #require(rename(path, path + ".away") == 0)
+    try await until { probe.state.first?.isLost == true }
+    while receive(notified, wait: false) != nil {}
+    try await Task.sleep(for: .milliseconds(1200))
+    #expect(receive(notified, wait: false) == nil)
+    try #require(rename(path + ".away", path) == 0)
+    #expect(receive(notified) == "WATCHDOG=1")
+    #expect(probe.state.first?.isLost == false)
+    probe.finish()
+    await server.stop()
+  }
+
+  @Test func a_watchdog_of_a_microsecond_does_not_spin() async throws {
+    let (notified, manager) = try makeManager("1")
+    defer { close(notified) }
+    let server = try await makeServer(.tcp(host: "127.0.0.1", port: 0))
+    let probe = Probe(server, interval: .zero, manager: manager, mark: ProbeMark()) { _ in }
+    probe.start()
+    let clock = ContinuousClock()
+    let start = clock.now
+    for _ in 0..<5 { #expect(receive(notified) == "WATCHDOG=1") }
+    #expect(clock.now - start > .milliseconds(390))
+    probe.finish()
+    await server.stop()
+  }
+
   @Test func the_environment_of_another_process_is_left_alone() {
     let manager = ServiceManager { ["WATCHDOG_USEC": "100000", "WATCHDOG_PID": "1"][$0] }
     #expect(manager.watchdogInterval == nil)
@@ -129,6 +162,15 @@ struct ProbeTests {
     ServiceManager { ["NOTIFY_SOCKET": "/nonexistent/socket"][$0] }.notify("READY=1")
     ServiceManager { ["NOTIFY_SOCKET": String(repeating: "x", count: 300)][$0] }.notify("READY=1")
     ServiceManager { ["NOTIFY_SOCKET": ""][$0] }.notify("READY=1")
+  }
+
+  /// A service manager whose watchdog waits for `microseconds`, and the socket it listens on.
+  private func makeManager(_ microseconds: String) throws -> (descriptor: Int32, manager: ServiceManager) {
+    let name = "@doord-test-\(getpid())-\(UInt32.random(in: 0 ... .max))"
+    let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    try #require(withUnixAddress(name) { bind(descriptor, $0, $1) } == 0)
+    let environment = ["NOTIFY_SOCKET": name, "WATCHDOG_USEC": microseconds, "WATCHDOG_PID": "\(getpid())"]
+    return (descriptor, ServiceManager { environment[$0] })
   }
 
   private func receive(_ descriptor: Int32, wait: Bool = true) -> String? {
