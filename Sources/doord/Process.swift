@@ -6,12 +6,17 @@ import Loop
 
 // What several parts of doord do with the process they are: its threads and its last word.
 
-/// Starts a thread for work that blocks, with all signals blocked. It ends with `body`. Without it doord goes on, less one of its services.
-func startOwnThread(_ name: String, _ body: @escaping @Sendable () -> Void) {
-  if !startThread(named: name, body) { say("doord: the thread \(name) cannot be started") }
+/// Starts a thread for work that blocks, with all signals blocked. It ends with `body`. Says so and returns false if there is none to have:
+/// doord can go on, less one of its services.
+@discardableResult
+func startOwnThread(_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
+  if startThread(named: name, body) { return true }
+  say("doord: the thread \(name) cannot be started")
+  return false
 }
 
-/// One line on standard error, at once: for what must be said before the log runs or without it.
+/// One line on standard error, at once: for what must be said before the log runs or without it. A pipe that nobody reads holds it up for
+/// a second at most.
 func say(_ line: String) {
-  Array((line + "\n").utf8).withUnsafeBytes { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
+  LogWriter(descriptor: STDERR_FILENO).write(Array((line + "\n").utf8), waiting: 1000)
 }

@@ -10,10 +10,30 @@ import Wire
 // `doord serve`: puts the parts together, starts them, waits for the end, and stops them in order. On the main thread, which only waits.
 
 enum Serve {
+  /// How long a start may go on after a signal: a name server may be slow.
+  private static let startGrace = DispatchTimeInterval.seconds(2)
+  /// Seconds from the second signal to the end of the process, whatever hangs.
+  private static let cutGrace: UInt32 = 3
+
   /// Serves until a signal. The exit code.
   static func run(_ options: Options) -> Int32 {
     fillStandardDescriptors()
     Signals.prepare()
+    let stopping = DispatchSemaphore(value: 0)
+    let started = DispatchSemaphore(value: 0)
+    let running = Locked<Server?>(nil)
+    // First of all: from here on anything may block, and a signal must end it.
+    let hasSignals = Signals.onStop { count in
+      if count == 1 {
+        stopping.signal()
+        if started.wait(timeout: .now() + startGrace) == .timedOut { end("stopped before it listened", 0) }
+      } else {
+        running.withLock { $0 }?.cut()
+        sleep(cutGrace)
+        end("did not stop \(cutGrace) s after the second signal: something hangs", 1)
+      }
+    }
+    guard hasSignals else { return 1 }
     raiseDescriptorLimit()
     let manager = ServiceManager()
     let endpoints = endpoints(options, inherited: Endpoint.systemd())
@@ -40,6 +60,8 @@ enum Serve {
       say("doord: \(error)")
       return 1
     }
+    running.withLock { $0 = server }
+    started.signal()
     let probe = Probe(server, interval: options.probe, manager: manager, mark: mark) { log?.add($0) }
     monitor.began(server, probe)
     let (asked, possible) = (configuration.maximumConnections, server.status.maximumConnections)
@@ -51,10 +73,6 @@ enum Serve {
     probe.start()
     manager.notify("READY=1")
 
-    let stopping = DispatchSemaphore(value: 0)
-    Signals.onStop { count in
-      if count == 1 { stopping.signal() } else { server.cut() }
-    }
     stopping.wait()
     manager.notify("STOPPING=1")
     probe.finish()
@@ -62,6 +80,12 @@ enum Serve {
     if let report { log?.add(sentence(report)) }
     log?.finish(within: .seconds(1))
     return 0
+  }
+
+  /// Ends the process as it is, on the signals' thread.
+  private static func end(_ sentence: String, _ code: Int32) {
+    say("doord: \(sentence)")
+    _exit(code)
   }
 
   /// Gives standard input, output and error to /dev/null where they are closed: a connection that got number 2 would be sent the log.
@@ -94,15 +118,18 @@ enum Serve {
     }
   }
 
-  /// One line for each address and one to try, on standard output at once: a script can wait for them.
+  /// One line for each address and one to try, on standard output at once: a script can wait for them. A pipe that nobody reads holds it
+  /// up for a second at most.
   private static func announce(_ addresses: [BoundAddress]) {
     var text = addresses.map { "doord \(DoordRoutes.version) listening on \($0)\n" }.joined()
     switch addresses.first {
     case .tcp(let address): text += "try: curl http://\(address)/hello\n"
+    case .unix(let path) where path.hasPrefix("@"):
+      text += "try: curl --abstract-unix-socket \(path.dropFirst()) http://localhost/hello\n"
     case .unix(let path): text += "try: curl --unix-socket \(path) http://localhost/hello\n"
     case nil: break
     }
-    Array(text.utf8).withUnsafeBytes { _ = write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+    LogWriter(descriptor: STDOUT_FILENO).write(Array(text.utf8), waiting: 1000)
   }
 
   private static func sentence(_ report: StopReport) -> String {

@@ -15,8 +15,9 @@ enum Signals {
     pthread_sigmask(SIG_BLOCK, &set, nil)
   }
 
-  /// Calls `body` for each SIGTERM and SIGINT, with 1 for the first. On a thread of its own.
-  static func onStop(_ body: @escaping @Sendable (Int) -> Void) {
+  /// Calls `body` for each SIGTERM and SIGINT, with 1 for the first. On a thread of its own; false if there is none to have, and then
+  /// these signals are lost.
+  static func onStop(_ body: @escaping @Sendable (Int) -> Void) -> Bool {
     startOwnThread("doord-signals") {
       var set = stopping
       var count = 0

@@ -98,6 +98,11 @@ class Door:
                         self.tcp.append((host.strip("[]"), int(port)))
         self.stdout = text
 
+    def read_more(self, seconds=10):
+        """Reads what else it says on standard output."""
+        if select.select([self.process.stdout], [], [], seconds)[0]:
+            self.stdout += os.read(self.process.stdout.fileno(), 4096).decode()
+
     # Where it is.
 
     @property

@@ -2,12 +2,19 @@
 # SPDX-License-Identifier: MIT
 """Signals, the graceful stop, and coming back."""
 
+import ctypes
+import fcntl
 import os
+import pathlib
+import re
+import resource
 import signal
+import subprocess
 import threading
 
 import pytest
 
+import daemon
 import raw
 from daemon import until
 
@@ -29,6 +36,109 @@ def test_it_stops_with_exit_status_0_at_once_when_nothing_runs(doord, number):
     assert door.get("/hello").status == 200
     _, seconds = raw.timed(lambda: door.stop(number))
     assert seconds < 2
+
+
+def full_pipe():
+    """A pipe without room whose reader does not read: (reading end, writing end)."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    for size in (65536, 1):
+        try:
+            while os.write(writer, b"x" * size):
+                pass
+        except BlockingIOError:
+            pass
+    os.set_blocking(writer, True)
+    return reader, writer
+
+
+def threads(pid):
+    """Its threads: {name: identifier}."""
+    return {task.read_text().strip(): int(task.parent.name) for task in pathlib.Path(f"/proc/{pid}/task").glob("*/comm")}
+
+
+def pending_signals(pid):
+    return int(re.search(r"ShdPnd:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1], 16)
+
+
+def ptrace(request, thread):
+    """ptrace(2). Its requests by number: SEIZE and INTERRUPT stop one thread and no other, DETACH lets it run."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    result = libc.ptrace(request, thread, None, None)
+    assert result == 0, os.strerror(ctypes.get_errno())
+
+
+def test_it_serves_and_stops_though_nobody_reads_its_standard_output_and_error(tmp_path):
+    path = tmp_path / "door.sock"
+    reader, writer = full_pipe()
+    process = subprocess.Popen([daemon.binary(), "--unix", path], stdin=subprocess.DEVNULL, stdout=writer, stderr=writer)
+    try:
+        until(path.is_socket, "listening")
+        assert raw.get(str(path), "/hello").status == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reader)
+        os.close(writer)
+
+
+def test_a_port_in_use_ends_it_though_nobody_reads_its_standard_error(door):
+    reader, writer = full_pipe()
+    try:
+        done = subprocess.run([daemon.binary(), "--port", str(door.port)], stdin=subprocess.DEVNULL, stderr=writer, timeout=10)
+        assert done.returncode == 1
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_a_signal_ends_it_while_it_starts(tmp_path):
+    """The start waits for the directory of its socket, which somebody has locked."""
+    lock = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    process = subprocess.Popen([daemon.binary(), "--unix", tmp_path / "door.sock"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: "doord-signals" in threads(process.pid), "its thread for signals")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        assert not (tmp_path / "door.sock").exists()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(lock)
+
+
+def test_without_a_thread_for_signals_it_does_not_start():
+    def limit():
+        if os.getuid() == 0:
+            os.setgid(65534)
+            os.setuid(65534)  # nobody: the limit is not root's
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+
+    code, _, said = daemon.run("--port", "0", preexec_fn=limit)
+    assert code == 1 and "doord-signals cannot be started" in said
+
+
+def test_a_second_signal_ends_it_though_a_loop_hangs(doord):
+    """A loop whose thread is stopped is one that hangs in a handler: it never comes round."""
+    door = doord("--host", "127.0.0.1", "--probe", "0")
+    loop = next(thread for name, thread in threads(door.pid).items() if "loop" in name)
+    seize, interrupt, detach = 0x4206, 0x4207, 17
+    ptrace(seize, loop)
+    ptrace(interrupt, loop)
+    os.waitpid(loop, 0x40000000)  # __WALL: a thread is waited for too
+    try:
+        door.send(signal.SIGTERM)
+        until(lambda: not pending_signals(door.pid), "the first was taken")
+        door.send(signal.SIGTERM)
+        # A thread that is traced is gone when its tracer has heard of it.
+        _, seconds = raw.timed(lambda: until(lambda: os.waitpid(loop, 0x40000000 | os.WNOHANG)[0], "the end", 10))
+    except BaseException:
+        ptrace(detach, loop)
+        raise
+    assert door.wait(5) == 1 and seconds > 2.5 and "something hangs" in door.log()
 
 
 def test_SIGHUP_does_not_end_it(door):

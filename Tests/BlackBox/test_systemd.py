@@ -112,6 +112,17 @@ def test_several_sockets_of_systemd_are_all_listened_on(doord, tmp_path):
             assert raw.get(address, "/hello").status == 200
 
 
+def test_the_hint_for_an_inherited_abstract_socket_works(doord):
+    name = f"door-hint-{os.getpid()}"
+    with listening(socket.AF_UNIX, "\0" + name) as opened:
+        door = inherited(doord, [opened])
+        until(lambda: "/hello" in door.stdout or door.read_more(), "the hint")
+    hint = next(line for line in door.stdout.splitlines() if line.startswith("try: "))
+    assert hint == f"try: curl --abstract-unix-socket {name} http://localhost/hello"
+    answer = subprocess.run([*hint.removeprefix("try: ").split(), "-s"], capture_output=True, timeout=20)
+    assert answer.returncode == 0 and b'"ok":true' in answer.stdout, answer
+
+
 def test_a_connection_that_waits_in_an_inherited_socket_is_served(doord):
     """Socket activation: the first client came before the door."""
     with listening(socket.AF_INET, ("127.0.0.1", 0)) as opened:
