@@ -65,7 +65,7 @@ extension Flag {
       Flag(
         name: "unix", value: "PATH", group: .listening,
         help: "Listen on a Unix-domain socket, instead of TCP unless --host or --port is given too. (none)"
-      ) { $0.unixPath = try Value.text($1, "a path") },
+      ) { $0.unixPath = try Value.socketPath($1) },
       Flag(name: "unix-mode", value: "MODE", group: .listening, help: "Permissions of that socket, in octal. (600)") {
         $0.unixMode = try Value.mode($1)
       },
@@ -112,7 +112,7 @@ extension Flag {
       ) { $0.wire.maximumHead = try Value.size($1, in: 64...16 << 20) },
       Flag(
         name: "max-body", value: "SIZE", group: .limits,
-        help: "Longest request body. (\(Value.size(defaults.wire.maximumBody)))", isForParse: true
+        help: "Longest request body; no more than --max-buffered. (\(Value.size(defaults.wire.maximumBody)))", isForParse: true
       ) { $0.wire.maximumBody = try Value.size($1, in: 0...1 << 40) },
       Flag(
         name: "max-buffered", value: "SIZE", group: .limits,

@@ -41,6 +41,16 @@ struct Options: Sendable {
 
   static let defaultPort: UInt16 = 8757
 
+  /// The process's own words. `CommandLine.arguments` would put other characters where they are not UTF-8, and so name another file.
+  static func words() throws(UsageError) -> [String] {
+    var words: [String] = []
+    for index in 0..<Int(CommandLine.argc) {
+      guard let pointer = CommandLine.unsafeArgv[index], let word = String(validatingCString: pointer) else { throw .notUTF8(index) }
+      words.append(word)
+    }
+    return words
+  }
+
   /// Reads a command line, the program's name first.
   static func parse(_ arguments: [String]) throws(UsageError) -> Options {
     var options = Options()
@@ -54,6 +64,8 @@ struct Options: Sendable {
     case nil, "serve":
       if let extra = operands.dropFirst().first { throw .operand(extra) }
       if options.unixPath == nil && given.contains(where: { $0.name == "unix-mode" }) { throw .missingSocket }
+      let budget = options.configuration.maximumBuffered
+      if options.wire.maximumBody > budget { throw .bodyOverBudget(body: options.wire.maximumBody, budget: budget) }
     case "parse":
       options.command = .parse
       options.files = Array(operands.dropFirst())
@@ -123,6 +135,9 @@ enum UsageError: Error, Equatable, CustomStringConvertible {
   case operand(String)
   case notForParse(String)
   case missingSocket
+  case bodyOverBudget(body: Int, budget: Int)
+  /// Counted from 1, the program's name not counted.
+  case notUTF8(Int)
 
   /// One sentence.
   var description: String {
@@ -136,6 +151,9 @@ enum UsageError: Error, Equatable, CustomStringConvertible {
     case .operand(let word): "doord serve takes flags only, not \"\(word)\""
     case .notForParse(let flag): "--\(flag) is a flag of doord serve, not of doord parse"
     case .missingSocket: "--unix-mode is for the socket of --unix, which is not given"
+    case .bodyOverBudget(let body, let budget):
+      "--max-body \(Value.size(body)) does not fit into --max-buffered \(Value.size(budget)), which all requests share"
+    case .notUTF8(let index): "argument \(index) is not UTF-8"
     }
   }
 }

@@ -14,9 +14,11 @@ enum ParseCommand {
   /// Prints a line for each input. 0 if all of them are whole requests.
   static func run(_ options: Options) -> Int32 {
     let wire = options.wire
+    // No request is longer than that; /dev/zero ends with its verdict too.
+    let limit = wire.maximumHead + wire.maximumBody + (4 << 10) + 1
     var code: Int32 = 0
     for name in options.files.isEmpty ? ["-"] : options.files {
-      guard let bytes = read(name) else {
+      guard let bytes = read(name, atMost: limit) else {
         code = 1
         continue
       }
@@ -65,15 +67,16 @@ enum ParseCommand {
     return (json.bytes, false)
   }
 
-  /// All bytes of a file, or of standard input for `-`; nil after a sentence on standard error.
-  private static func read(_ name: String) -> [UInt8]? {
+  /// The first bytes of a file, or of standard input for `-`, up to `limit`; nil after a sentence on standard error.
+  private static func read(_ name: String, atMost limit: Int) -> [UInt8]? {
     let descriptor = name == "-" ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC)
     defer { if name != "-" && descriptor >= 0 { close(descriptor) } }
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 64 << 10)
     var count = descriptor < 0 ? -1 : Glibc.read(descriptor, &buffer, buffer.count)
     while count > 0 || (count < 0 && descriptor >= 0 && errno == EINTR) {
-      bytes += buffer.prefix(max(count, 0))
+      bytes += buffer.prefix(min(max(count, 0), limit - bytes.count))
+      if bytes.count >= limit { return bytes }
       count = Glibc.read(descriptor, &buffer, buffer.count)
     }
     if count == 0 { return bytes }

@@ -13,6 +13,12 @@ enum Value {
     return text
   }
 
+  /// The path of a Unix-domain socket. A leading `@` is how abstract names are written (unix(7)); a file of such a name is `./@name`.
+  static func socketPath(_ text: String) throws(Unacceptable) -> String {
+    if text.hasPrefix("@") { throw Unacceptable(accepted: "a path (abstract sockets are not supported)") }
+    return try self.text(text, "a path")
+  }
+
   static func integer(_ text: String, in range: ClosedRange<Int>, _ accepted: String) throws(Unacceptable) -> Int {
     guard let number = digits(text.utf8), range.contains(number) else { throw Unacceptable(accepted: accepted) }
     return number

@@ -6,7 +6,7 @@ import Glibc
 // doord: a small HTTP daemon of Door's parts.
 
 do throws(UsageError) {
-  let options = try Options.parse(CommandLine.arguments)
+  let options = try Options.parse(Options.words())
   switch options.command {
   case .serve: exit(Serve.run(options))
   case .parse: exit(ParseCommand.run(options))

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Where the door listens, what it says when it cannot, and its command line."""
 
+import json
 import os
 import socket
 import stat
@@ -170,13 +171,24 @@ def test_a_missing_folder_is_an_error_that_names_the_path(tmp_path):
     ["--trust", "::/129"], ["--max-body", "-1"], ["--max-body", "99999999999999999999"], ["--max-head", "x"], ["--idle", "0"],
     ["--idle", "soon"], ["--arrival", "1 s"], ["--drain", "-1s"], ["--stall", ""], ["--handler-deadline", "9" * 30],
     ["--max-connections", "0"], ["--per-address", "0"], ["--probe", "x"], ["--log", "xml"], ["--name", ""], ["--no-defer=1"],
-    ["run"], ["serve", "now"], ["parse", "--port", "1"],
+    ["--max-body", "2M", "--max-buffered", "1M"], ["--unix", "@door"], ["run"], ["serve", "now"], ["parse", "--port", "1"],
 ], ids=" ".join)
 def test_a_wrong_flag_or_value_exits_2_with_a_sentence(flags):
     code, out, said = daemon.run(*flags)
     assert code == 2 and out == b"" and 10 < len(said.strip()) < 400
     named = next((flag for flag in flags if flag.startswith("--")), flags[-1]).split("=")[0]
     assert named in said
+
+
+@pytest.mark.parametrize("words", [[b"--host", b"\xff"], [b"parse", b"caf\xe9"], [b"\xc0\xaf"]])
+def test_an_argument_that_is_not_UTF_8_exits_2_with_a_sentence(words):
+    done = subprocess.run([daemon.binary(), *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+    assert done.returncode == 2 and done.stdout == b"" and b"is not UTF-8" in done.stderr
+
+
+def test_parse_ends_with_an_input_that_does_not():
+    code, out, _ = daemon.run("parse", "/dev/zero")
+    assert code == 1 and json.loads(out)["outcome"] == "invalid"
 
 
 FLAGS = """--host --port --unix --unix-mode --loops --allow --trust --name --max-body --max-head --max-buffered --max-connections

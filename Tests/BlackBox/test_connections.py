@@ -214,8 +214,8 @@ def test_a_hang_up_while_reading_is_paused_behind_a_request_is_noticed(door):
 
 
 def test_a_hang_up_while_reading_is_paused_by_the_budget_is_noticed(doord, body):
-    door = doord("--host", "127.0.0.1", "--max-buffered", str(MEGA))
-    request = raw.request("POST", "/echo", body(4 * MEGA)[1])
+    door = doord("--host", "127.0.0.1", "--max-buffered", str(MEGA), "--max-body", str(MEGA))
+    request = raw.request("POST", "/echo", body(MEGA)[1])
     connections = []
     for _ in range(8):
         connection = raw.connect(door.address)

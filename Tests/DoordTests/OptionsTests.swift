@@ -71,7 +71,7 @@ struct OptionsTests {
     ("--idle", "25h"), ("--idle", "99999999999999999999"), ("--stall", "ms"), ("--max-head", "1.5K"), ("--max-head", "0"),
     ("--max-body", "9223372036854775807G"), ("--loops", "0"), ("--loops", "all"), ("--unix-mode", "888"), ("--unix-mode", "1777"),
     ("--allow", "10.0.0.0/33"), ("--allow", "10.0.0.0/8,"), ("--trust", "here"), ("--name", ""), ("--name", "a:80"), ("--name", "a.*"),
-    ("--log", "xml"), ("--host", ""), ("--unix", ""), ("--max-connections", "0"), ("--per-address", "none"),
+    ("--log", "xml"), ("--host", ""), ("--unix", ""), ("--unix", "@door"), ("--max-connections", "0"), ("--per-address", "none"),
   ])
   func a_wrong_value_is_named_with_its_flag_and_what_is_accepted(flag: String, value: String) {
     let sentence = problem(flag, value) ?? ""
@@ -88,6 +88,15 @@ struct OptionsTests {
     #expect(problem("serve", "now") == "doord serve takes flags only, not \"now\"")
     #expect(problem("--unix-mode", "660") == "--unix-mode is for the socket of --unix, which is not given")
     #expect(problem("--max-head", "1") == "--max-head takes a size like 1000, 16K, 32M or 1G, from 64 to 16M, not \"1\"")
+  }
+
+  @Test func a_body_must_fit_into_what_all_requests_share() throws {
+    #expect(
+      problem("--max-body", "2M", "--max-buffered", "1M")
+        == "--max-body 2M does not fit into --max-buffered 1M, which all requests share")
+    #expect(problem("--max-buffered", "1M")?.hasPrefix("--max-body 32M does not fit") == true)
+    #expect(try parse("--max-body", "1M", "--max-buffered", "1M").wire.maximumBody == 1 << 20)
+    #expect(try parse("parse", "--max-body", "1G").wire.maximumBody == 1 << 30)
   }
 
   @Test func help_tells_each_flag_within_100_columns() {
