@@ -95,7 +95,9 @@ public struct HTTPWire: WireFormat {
   public func status(of answer: HTTPAnswer) -> Int { 100...599 ~= answer.status ? answer.status : 500 }
 
   /// What it refuses for, also where a router or a middleware added to it (405 and its `Allow`).
-  public func refusal(of answer: HTTPAnswer) -> Refusal? { answer.reason.map { Refusal(answer.status, $0) } }
+  public func refusal(of answer: HTTPAnswer) -> Refusal? {
+    answer.reason.map { Refusal(answer.status, $0, retryAfter: answer.headers["Retry-After"].flatMap { Int($0) }) }
+  }
 
   /// Method and target, as they were sent.
   public func label(of request: HTTPRequest) -> Bytes { request.label }

@@ -51,6 +51,14 @@ import Wire
         """)
   }
 
+  @Test("A refusal is told to observers as it was, with its Retry-After")
+  func refusalOfAnswer() {
+    for refusal in [Refusal.tooManyConnections, .handlerTimeout, Refusal(404, "nothing here")] {
+      #expect(HTTPWire().refusal(of: .refusal(refusal)) == refusal)
+    }
+    #expect(HTTPWire().refusal(of: .text("no", status: 404)) == nil)
+  }
+
   @Test("What the handler says of connection, length and coding is left out")
   func wireOwnsFraming() throws {
     var answer = HTTPAnswer.text("hi")
