@@ -196,6 +196,7 @@ extension Connection {
     station.consumed = consumed
     need = nil
     saidContinue = false
+    omitsBody = false
     life.requestWhole(over: station.window.count - consumed)
   }
 

@@ -26,6 +26,8 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
   @exclusivity(unchecked) var isAdvancing = false
   @exclusivity(unchecked) var isStarved = false
   @exclusivity(unchecked) var saidContinue = false
+  /// The request that is handled asks for a head only; known while its handler answers later.
+  @exclusivity(unchecked) @usableFromInline package var omitsBody = false
   /// The answer's, for observers.
   @exclusivity(unchecked) var status = 0
   /// Observers know of the answer that is being sent.
@@ -74,6 +76,7 @@ package final class Connection: Waiter, @unchecked Sendable {  // the loop's thr
     self.descriptor = descriptor
     self.peer = peer
     (sentBytes, answerBytes) = (0, 0)
+    omitsBody = false
     began = station.now
     life = ConnectionLife(acceptedAt: began, staysOpen: staysOpen, station.rules)
     if let refusal {

@@ -104,6 +104,7 @@ where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
       answers.write(answers.answer(for: error, connection), to: request, connection)
       return .answered
     case .later(let terms, let work):
+      connection.omitsBody = answers.wire.omitsBody(for: request)
       let run = connection.run(terms)
       // Detached: a loop's thread has no task whose values it could inherit. A task that cannot throw is wrapped in one that can, which
       // costs two frames and 700 instructions: so it is one that could, and never does.
@@ -118,6 +119,7 @@ where Answering.Request == Format.Request, Answering.Answer == Format.Answer {
         answers.write(answers.wire.refusal(.poolFull), to: request, connection)
         return .answered
       }
+      connection.omitsBody = answers.wire.omitsBody(for: request)
       let task = Task<Void, any Error>(executorPreference: executor) {
         do {
           let answer = try await work()
@@ -143,7 +145,9 @@ struct WireAnswers<Format: WireFormat>: Sendable {
   @inlinable
   func refuse(_ refusal: Refusal, _ connection: Connection) {
     connection.note(refusal)
-    write(wire.refusal(refusal), to: nil, connection)
+    let answer = wire.refusal(refusal)
+    if connection.isObserved { connection.note(status: wire.status(of: answer)) }
+    wire.write(answer, omittingBody: connection.omitsBody, into: &connection.output.pointee)
   }
 
   /// On the loop's thread. An answer that nobody waits for any more is dropped here.

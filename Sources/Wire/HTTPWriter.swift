@@ -9,7 +9,14 @@ extension HTTPWire {
   /// Every final answer says `Connection: close` and its `Content-Length`, also 0. No length stands with 1xx and 204 (RFC 9110 8.6), with
   /// a stream, and with a 304 that has no body to take it from: a length of 0 there would speak of the representation that is not sent.
   public func write(_ answer: HTTPAnswer, to request: HTTPRequest?, into output: inout Output) {
-    let isHEAD = request.map { $0.facts.verb == .head } ?? false
+    write(answer, omittingBody: request.map { omitsBody(for: $0) } ?? false, into: &output)
+  }
+
+  /// HEAD's answers leave without their body (RFC 9110 9.3.2).
+  public func omitsBody(for request: HTTPRequest) -> Bool { request.facts.verb == .head }
+
+  /// Writes one answer, with or without its body; the head is the same.
+  public func write(_ answer: HTTPAnswer, omittingBody isHEAD: Bool, into output: inout Output) {
     switch answer.body {
     case .empty:
       _ = writeHead(answer, length: answer.status == 304 ? -1 : 0, into: &output)

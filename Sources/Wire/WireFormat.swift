@@ -32,6 +32,13 @@ public protocol WireFormat: Sendable {
   ///   - output: Where to.
   func write(_ answer: Answer, to request: Request?, into output: inout Output)
 
+  /// Whether the answer to `request` leaves without its body, as to HTTP's HEAD. Asked where a handler answers later: if a deadline then
+  /// answers in its stead, the request itself is no longer at hand.
+  func omitsBody(for request: Request) -> Bool
+
+  /// Writes an answer to a request that is no longer at hand, or was never made out.
+  func write(_ answer: Answer, omittingBody: Bool, into output: inout Output)
+
   /// Writes the leave to go on that `Need.wantsContinue` asks for.
   func writeContinue(into output: inout Output)
 
@@ -49,6 +56,12 @@ public protocol WireFormat: Sendable {
 }
 
 extension WireFormat {
+  /// False.
+  @inlinable public func omitsBody(for request: Request) -> Bool { false }
+  /// Writes it to no request.
+  @inlinable public func write(_ answer: Answer, omittingBody: Bool, into output: inout Output) {
+    write(answer, to: nil, into: &output)
+  }
   /// No body.
   @inlinable public func bodyRange(of request: Request) -> Range<Int> { 0..<0 }
   /// Nothing: the request has no body.

@@ -125,6 +125,16 @@ def test_a_handler_past_its_deadline_is_answered_503_with_the_reason(doord):
     assert door.metric("doord_refusals_total", reason="handlerDeadline") == 1
 
 
+def test_a_deadline_answers_HEAD_without_a_body_and_the_next_client_with_one(doord):
+    """RFC 9110 9.3.2."""
+    door = doord("--host", "127.0.0.1", "--handler-deadline", "300ms")
+    with raw.connect(door.address) as connection:
+        connection.sendall(raw.request("HEAD", "/wait?seconds=20"))
+        answer = raw.read_to_end(connection)
+    assert answer.startswith(b"HTTP/1.1 503 ") and answer.endswith(b"\r\n\r\n")
+    assert raw.exchange(door.address, b"GET /\n").reason == "a line ends in LF alone"
+
+
 def test_a_client_that_never_closes_is_closed_by_the_linger_deadline(doord):
     """5 s without a byte. The client sent more than its request, so the door may not close at once."""
     door = doord("--host", "127.0.0.1")
