@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Door authors
 // SPDX-License-Identifier: MIT
 
-import CLibev
-import Glibc
+internal import CLibev
+package import Glibc
 
 // A Unix-domain socket's place in the file system: taking it from a server that is gone and never from a live one, and giving it up.
 // Runs at start and stop, on a thread that may block.
@@ -43,7 +43,7 @@ final class UnixSocketFile: Sendable {
     let lock = lockDirectory(of: path)
     defer { lock?.close() }
     try removeStaleFile(path, name)
-    try succeed("bind", name, withAddress(path) { bind(socket.number, $0, $1) })
+    try succeed("bind", name, withUnixAddress(path) { bind(socket.number, $0, $1) } ?? -1)
     let file = UnixSocketFile(path: path, identity: identify(path)?.identity)
     do throws(ListenError) {
       try succeed("chmod", name, chmod(path, mode_t(mode) & 0o777))
@@ -91,7 +91,7 @@ final class UnixSocketFile: Sendable {
     guard let found = identify(path) else { return }
     guard found.isSocket else { throw .notASocket(path) }
     let probe = try makeSocket(name)
-    if withAddress(path, { connect(probe.number, $0, $1) }) == 0 { throw .addressInUse(name) }
+    if withUnixAddress(path, { connect(probe.number, $0, $1) }) == 0 { throw .addressInUse(name) }
     switch errno {
     case ECONNREFUSED: try succeed("unlink", name, unlink(path))
     case ENOENT: return
@@ -126,14 +126,23 @@ final class UnixSocketFile: Sendable {
     let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
     return Descriptor(owning: try succeed("socket", name, socket(AF_UNIX, type, 0)))
   }
+}
 
-  /// Calls `body` with the path as a socket's address. The path has been checked to fit.
-  private static func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(maximumPath)) }
-    return withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
-    }
+/// Calls `body` with a path as a Unix-domain socket's address; where `abstract` is true a leading `@` stands for the NUL of Linux's abstract
+/// names (unix(7)). nil if it is empty or too long.
+package func withUnixAddress<Result>(
+  _ path: String, abstract: Bool = false, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+) -> Result? {
+  var address = sockaddr_un()
+  address.sun_family = sa_family_t(AF_UNIX)
+  let count = path.utf8.count
+  guard (1...UnixSocketFile.maximumPath).contains(count) else { return nil }
+  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+  let isAbstract = abstract && path.utf8.first == UInt8(ascii: "@")
+  if isAbstract { address.sun_path.0 = 0 }
+  // An abstract name ends where the length says, a path at its NUL.
+  let length = MemoryLayout<sockaddr_un>.size - MemoryLayout.size(ofValue: address.sun_path) + count + (isAbstract ? 0 : 1)
+  return withUnsafePointer(to: &address) {
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(length)) }
   }
 }

@@ -220,9 +220,7 @@ final class Monitor: Sendable {
 extension LoopStatus {
   /// How long ago the loop came round; zero for one that has not begun.
   var age: Duration {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    let now = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    let now = monotonicNanoseconds()
     return lastTurn > 0 && now > lastTurn ? .nanoseconds(now - lastTurn) : .zero
   }
 }

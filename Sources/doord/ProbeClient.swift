@@ -14,7 +14,7 @@ struct ProbeClient {
   /// Asks a Unix-domain socket.
   func ask(unix path: String) -> Probe.Answer {
     withSocket(AF_UNIX) { descriptor in
-      converse(descriptor, connected: withUnixAddress(path) { connect(descriptor, $0, $1) })
+      converse(descriptor, connected: withUnixAddress(path, abstract: true) { connect(descriptor, $0, $1) })
     }
   }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 
 import Glibc
+import Loop
 
 // What systemd wants to hear from a service: sd_notify(3) and sd_watchdog_enabled(3), without its library.
 
@@ -27,24 +28,8 @@ struct ServiceManager: Sendable {
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
     var message = Array(state.utf8)
-    _ = withUnixAddress(notifyPath) { address, length in
+    _ = withUnixAddress(notifyPath, abstract: true) { address, length in
       sendto(descriptor, &message, message.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT), address, length)
     }
-  }
-}
-
-/// Calls `body` with the address of a Unix-domain socket; a leading `@` means Linux's abstract names (unix(7)). nil if the path is too long.
-func withUnixAddress<Result>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result? {
-  var address = sockaddr_un()
-  address.sun_family = sa_family_t(AF_UNIX)
-  var bytes = Array(path.utf8)
-  guard !bytes.isEmpty, bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
-  let isAbstract = bytes[0] == UInt8(ascii: "@")
-  if isAbstract { bytes[0] = 0 }
-  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-  // An abstract name ends where the length says, a path at its NUL.
-  let length = MemoryLayout.offset(of: \sockaddr_un.sun_path).map { $0 + bytes.count + (isAbstract ? 0 : 1) } ?? 0
-  return withUnsafePointer(to: &address) {
-    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(length)) }
   }
 }

@@ -168,7 +168,7 @@ struct ProbeTests {
   private func makeManager(_ microseconds: String) throws -> (descriptor: Int32, manager: ServiceManager) {
     let name = "@doord-test-\(getpid())-\(UInt32.random(in: 0 ... .max))"
     let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    try #require(withUnixAddress(name) { bind(descriptor, $0, $1) } == 0)
+    try #require(withUnixAddress(name, abstract: true) { bind(descriptor, $0, $1) } == 0)
     let environment = ["NOTIFY_SOCKET": name, "WATCHDOG_USEC": microseconds, "WATCHDOG_PID": "\(getpid())"]
     return (descriptor, ServiceManager { environment[$0] })
   }

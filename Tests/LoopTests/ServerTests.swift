@@ -273,7 +273,7 @@ private func with(
     var endpoint = Endpoint.unix(path)
     if isInherited {
       let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-      try systemCall(withUnixAddress(path) { bind(number, $0, $1) })
+      try systemCall(withUnixAddress(path) { bind(number, $0, $1) } ?? -1)
       try systemCall(listen(number, 16))
       endpoint = .inherited(descriptor: number)
     }

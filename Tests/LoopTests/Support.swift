@@ -65,18 +65,8 @@ func connectClient(to address: BoundAddress) throws -> Descriptor {
     return client
   case .unix(let path):
     let client = Descriptor(owning: socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0))
-    try systemCall(withUnixAddress(path) { connect(client.number, $0, $1) })
+    try systemCall(withUnixAddress(path) { connect(client.number, $0, $1) } ?? -1)
     return client
-  }
-}
-
-/// A path as a socket's address.
-func withUnixAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
-  var address = sockaddr_un()
-  address.sun_family = sa_family_t(AF_UNIX)
-  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(107)) }
-  return withUnsafePointer(to: &address) {
-    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
   }
 }
 

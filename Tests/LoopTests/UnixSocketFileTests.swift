@@ -26,7 +26,7 @@ private func status(_ path: String) -> stat? {
 /// Binds a socket at `path` and leaves its file behind, as a server does that was killed.
 private func leaveStaleFile(_ path: String, type: __socket_type = SOCK_STREAM) throws -> Descriptor {
   let old = Descriptor(owning: socket(AF_UNIX, Int32(type.rawValue), 0))
-  try systemCall(withUnixAddress(path) { bind(old.number, $0, $1) })
+  try systemCall(withUnixAddress(path) { bind(old.number, $0, $1) } ?? -1)
   return old
 }
 
