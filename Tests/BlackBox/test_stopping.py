@@ -124,7 +124,7 @@ def test_without_a_thread_for_signals_it_does_not_start():
 def test_a_second_signal_ends_it_though_a_loop_hangs(doord):
     """A loop whose thread is stopped is one that hangs in a handler: it never comes round."""
     door = doord("--host", "127.0.0.1", "--probe", "0")
-    loop = next(thread for name, thread in threads(door.pid).items() if "loop" in name)
+    loop = until(lambda: threads(door.pid).get("door-loop-0"), "its loop")
     seize, interrupt, detach = 0x4206, 0x4207, 17
     ptrace(seize, loop)
     ptrace(interrupt, loop)
