@@ -56,20 +56,12 @@ public struct Terms: Sendable {
 
 /// What a handler knows of the connection its request came by. Any thread may use it, also after the connection is gone.
 public struct Context: Sendable {
-  /// Who asks.
-  public var peer: Peer
   /// The connection; a test gives one of its own, or none.
   public var link: (any ConnectionLink)?
+  /// Who asks.
+  public var peer: Peer
   /// Which request of the connection object this is; handed back in every call, so that a late one is not taken for a new one.
   public var ticket: UInt64
-
-  /// A context; the loop makes one for each request, and a test may.
-  @inlinable
-  public init(peer: Peer = Peer(), link: (any ConnectionLink)? = nil, ticket: UInt64 = 0) {
-    self.peer = peer
-    self.link = link
-    self.ticket = ticket
-  }
 
   /// Has a waiting stream asked again.
   public func wake() { link?.wake(ticket) }
@@ -79,6 +71,14 @@ public struct Context: Sendable {
 
   /// Says for whom the peer asked (a proxy's client), for observers.
   public func setOrigin(_ address: PeerAddress) { link?.setOrigin(address, ticket) }
+}
+
+extension Context {
+  /// A context; the loop makes one for each request, and a test may.
+  public init(peer: Peer = Peer(), link: (any ConnectionLink)? = nil, ticket: UInt64 = 0) {
+    // Not field by field: the compiler then copies the finished value and destroys the first.
+    self.init(link: link, peer: peer, ticket: ticket)
+  }
 }
 
 /// The connection, as far as a handler may use it. Any thread; each call with a ticket that is over does nothing.
