@@ -112,7 +112,7 @@ extension Flag {
       ) { $0.wire.maximumHead = try Value.size($1, in: 64...16 << 20) },
       Flag(
         name: "max-body", value: "SIZE", group: .limits,
-        help: "Longest request body; no more than --max-buffered. (\(Value.size(defaults.wire.maximumBody)))", isForParse: true
+        help: "Longest request body; if given, no more than --max-buffered. (\(Value.size(defaults.wire.maximumBody)))", isForParse: true
       ) { $0.wire.maximumBody = try Value.size($1, in: 0...1 << 40) },
       Flag(
         name: "max-buffered", value: "SIZE", group: .limits,

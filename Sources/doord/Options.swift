@@ -64,8 +64,9 @@ struct Options: Sendable {
     case nil, "serve":
       if let extra = operands.dropFirst().first { throw .operand(extra) }
       if options.unixPath == nil && given.contains(where: { $0.name == "unix-mode" }) { throw .missingSocket }
-      let budget = options.configuration.maximumBuffered
-      if options.wire.maximumBody > budget { throw .bodyOverBudget(body: options.wire.maximumBody, budget: budget) }
+      // A small budget alone is fine: a lone longer body passes it. One that was asked for is to fit.
+      let (body, budget) = (options.wire.maximumBody, options.configuration.maximumBuffered)
+      if body > budget && given.contains(where: { $0.name == "max-body" }) { throw .bodyOverBudget(body: body, budget: budget) }
     case "parse":
       options.command = .parse
       options.files = Array(operands.dropFirst())

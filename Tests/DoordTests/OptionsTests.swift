@@ -94,7 +94,7 @@ struct OptionsTests {
     #expect(
       problem("--max-body", "2M", "--max-buffered", "1M")
         == "--max-body 2M does not fit into --max-buffered 1M, which all requests share")
-    #expect(problem("--max-buffered", "1M")?.hasPrefix("--max-body 32M does not fit") == true)
+    #expect(try parse("--max-buffered", "1M").wire.maximumBody == 32 << 20)
     #expect(try parse("--max-body", "1M", "--max-buffered", "1M").wire.maximumBody == 1 << 20)
     #expect(try parse("parse", "--max-body", "1G").wire.maximumBody == 1 << 30)
   }
