@@ -9,7 +9,8 @@ internal import Wire
 
 extension Server {
   /// Stops gracefully: accepts what the kernel has queued, stops listening, and finishes what runs. At the drain deadline handlers that
-  /// still run are answered 503. Returns when every loop has ended. A second call waits for the same end.
+  /// still run are answered 503. Returns when every loop has ended; a handler that blocks its loop's thread for ever
+  /// holds it up for ever. A second call waits for the same end.
   @discardableResult
   public func stop() async -> StopReport {
     let running: (workers: [Worker], groups: [ListeningGroup])? = state.withLock { state in
@@ -37,7 +38,7 @@ extension Server {
   /// What clients that the kernel holds back until they speak are given to do so.
   private static let deferredGrace: Duration = .milliseconds(20)
 
-  /// Ends a graceful stop at once: what is not finished is reset. Any thread.
+  /// Ends a graceful stop at once: what is not finished is reset. Before `stop` it only makes the later stop a short one. Any thread.
   public func cut() {
     for worker in state.withLock({ $0.workers }) { worker.loop.submit { worker.cut() } }
   }

@@ -7,6 +7,7 @@ package import Wire
 // What the connections of one loop share: the kernel, the poller, buffers that are used for a moment and handed back, the pool of
 // connection objects. All of it is the loop's thread's own, but for the counters.
 
+/// One loop's part of a server, shared by all of its connections.
 ///
 /// Its variables and those of the connections are not checked for exclusive access at run time (`@exclusivity(unchecked)`): they are
 /// used on one thread, by code in which no access contains another, and the checks were a quarter of a request's instructions.

@@ -72,7 +72,8 @@ public struct JSONObject: Sendable, JSONRepresentable, ExpressibleByDictionaryLi
   }
 
   /// A view of members that reads each half of a pair where it lies: copying a pair whose second half is an existential costs more
-  /// (hundreds of instructions) than writing it. A pair in memory is its parts one after the other; both are aligned alike.
+  /// (hundreds of instructions) than writing it. Swift's ABI lays a tuple out as it
+  /// does a struct, its parts in order (TypeLayout, "Fragile Struct and Tuple Layout"), and both parts are aligned alike.
   struct Members: ~Copyable {
     let start: UnsafeRawPointer
     let count: Int

@@ -157,7 +157,7 @@ public struct Output: ~Copyable {
 public protocol OutputSource: AnyObject, Sendable {
   /// Writes what is there, some tens of KiB at most, and says how it goes on. It must not block.
   func next(into output: inout Output) -> OutputSourceState
-  /// The connection is gone or the server stops cutting it: nothing will be asked again. Called once, unless `next` said `end`.
+  /// The connection is gone, or cut by a server that stops: nothing will be asked again. Called once, unless `next` said `end`.
   func cancel()
   /// The server is stopping: `next` should come to its `end` soon. The connection is woken after this call.
   func finish()
