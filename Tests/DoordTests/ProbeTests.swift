@@ -35,6 +35,8 @@ struct ProbeTests {
   @Test func an_answer_is_a_hit_and_a_limit_too() async throws {
     // An address of its own: on a shared one another test's server may get the port as soon as this one is closed.
     let host = "127.0.0.77"
+    // A test on a thread with a descriptor table of its own holds copies of all sockets, this listener's too, until it is over.
+    func isDeadSoon(_ address: PeerAddress) -> Bool { (0..<10).contains { _ in ProbeClient().ask(address) { $1() } == .dead } }
     for (status, expected) in [(200, Probe.Answer.hit), (503, .hit), (500, .silent), (404, .silent)] {
       let server = try await makeServer(.tcp(host: host, port: 0)) { .status(status) }
       let address = try address(server)
@@ -46,7 +48,7 @@ struct ProbeTests {
       #expect(answer == expected)
       #expect(local.withLock { $0?.host } == host && local.withLock { $0?.port ?? 0 } > 0)
       await server.stop()
-      #expect(ProbeClient().ask(address) { $1() } == .dead)
+      #expect(isDeadSoon(address))
     }
   }
 
