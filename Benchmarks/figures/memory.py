@@ -20,8 +20,8 @@ def open_connections(server):
 
 
 @contextlib.contextmanager
-def held(server, count, beginning):
-    """`count` connections that have sent `beginning` and then wait, all accepted by the server."""
+def opened(host, port, count, beginning):
+    """`count` connections that have sent `beginning` and then wait."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < count + 100:
         raise tools.Stop(f"the descriptor limit is {hard}; {count} connections need {count + 100} (ulimit -n)")
@@ -32,19 +32,26 @@ def held(server, count, beginning):
         for number in range(count):
             s = socket.socket()
             s.bind((f"127.0.0.{2 + number % 5}", 0))
-            s.connect((server.host, server.port))
+            s.connect((host, port))
             s.sendall(beginning)
             connections.append(s)
+        yield
+    finally:
+        for s in connections:
+            s.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextlib.contextmanager
+def held(server, count, beginning):
+    """The same, all accepted by the server."""
+    with opened(server.host, server.port, count, beginning):
         deadline = time.monotonic() + 30
         while (seen := open_connections(server)) < count:
             if time.monotonic() > deadline:
                 raise tools.Stop(f"{server.name} holds {seen} of {count} connections")
             time.sleep(0.05)
         yield seen
-    finally:
-        for s in connections:
-            s.close()
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def per_connection(binary, options, beginning):

@@ -23,7 +23,7 @@ extension Server {
       for group in groups { group.withdraw() }
       // Clients that have connected and whose first bytes are on the way: they get into the queue, and a moment for it.
       for worker in workers { _ = await worker.loop.perform { worker.stopDeferring() } }
-      if configuration.defersAccept { try? await Task.sleep(for: Self.deferredGrace, clock: .suspending) }
+      if configuration.defersAccept { await workers.first?.loop.pause(for: Self.deferredGrace) }
       // All listeners before any connection: one loop may still hand out to another.
       for worker in workers {
         let late = await worker.loop.perform { worker.closeListeners() } ?? 0
@@ -122,6 +122,14 @@ extension Server {
 }
 
 extension EventLoop {
+  /// Returns after `delay`, on the loop's own timers; at once if the loop has ended. The loop must not end meanwhile.
+  func pause(for delay: Duration) async {
+    await withCheckedContinuation { continuation in
+      let isTaken = submit { [self] in _ = OneShot(on: self, after: delay) { continuation.resume() } }
+      if !isTaken { continuation.resume() }
+    }
+  }
+
   /// Runs `body` on the loop's thread and waits for its result; nil if the loop has ended.
   func perform<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result? {
     await withCheckedContinuation { continuation in

@@ -77,10 +77,11 @@ def test_stray_bytes_while_an_answer_of_4_MB_is_being_read_do_no_harm(either, bo
             check(raw.Answer(first + raw.read_to_end(connection)), data)
 
 
-def test_64_KB_behind_a_request_do_no_harm(either, body):
+def test_16_KB_behind_a_request_do_no_harm(either, body):
+    """As many as are kept (docs/limits.md). More may have to wait in the client's own buffer, which a Unix-domain socket has little of."""
     data = body(4 * MEGA)[1]
     for _ in range(10):
-        check(raw.exchange(either.address, raw.request("POST", "/echo", data) + b"x" * 65536), data)
+        check(raw.exchange(either.address, raw.request("POST", "/echo", data) + b"x" * 16384), data)
 
 
 def test_curl_reads_the_whole_413_while_it_sends_100_MB(door, body):

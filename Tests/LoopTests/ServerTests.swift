@@ -250,7 +250,6 @@ private func with(
       let group = try #require(server.state.withLock { $0.groups.first })
       for descriptor in group.descriptors { shutdown(descriptor.number, Int32(SHUT_RDWR)) }
       let stranger = try await BlockingPool(threads: 1, queue: 0).run {
-        for descriptor in group.descriptors { descriptor.close() }
         let port = try #require(address.port)
         return try ListeningSocket.open(.tcp(host: "127.0.0.1", port: port), loops: 1, deferAccept: false) { _ in }
       }
